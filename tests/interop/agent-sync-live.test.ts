@@ -42,11 +42,11 @@ describe("a running daemon", () => {
   it("rules pause and resume show in the list and the status without a daemon, before any sync [agent 5.19]", async () => {
     const place = await home();
     await place.ok("sync");
-    for (const [deed, state] of [
+    for (const [action, state] of [
       ["pause", "paused"],
       ["resume", "pending"],
     ] as const) {
-      await place.ok("rules", deed, "a");
+      await place.ok("rules", action, "a");
       const { rules } = JSON.parse(await place.ok("rules", "list", "--json")) as {
         rules: { state: string }[];
       };

@@ -215,7 +215,7 @@ describe("the API proxy", () => {
     assert.equal((await stand.ask(reader, "GET", "/api/v3x/user")).status, 404);
   });
 
-  it("denials and writes are in the audit trail, under the deed's name", async () => {
+  it("denials and writes are in the audit trail, under the action's name", async () => {
     await stand.ask(reader, "POST", "/api/v3/repos/acme/widgets/issues", { body: "{}" });
     await stand.ask(writer, "POST", "/api/v3/repos/acme/widgets/issues", { body: `{"title":"x"}` });
     const found = await eventually(async () => {

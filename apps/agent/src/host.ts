@@ -8,8 +8,8 @@ export interface Host {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Time limit for checking a token with the store, in milliseconds. Default: the client's own limit. */
-  readonly patienceMs?: number;
+  readonly storeTimeoutMs?: number;
 }
 
 /** Limit while a user waits for a command that needs no answer of the store, in milliseconds. */
-export const SHORT_PATIENCE_MS = 5000;
+export const SHORT_STORE_TIMEOUT_MS = 5000;

@@ -62,7 +62,7 @@ export async function assemblePreview(host: Host, loaded: LoadedConfig, create =
 }
 
 /** Everything of a running daemon. */
-export interface DaemonParts {
+export interface AssembledDaemon {
   readonly daemon: Daemon;
   readonly keeper: TokenKeeper | undefined;
   readonly config: ConfigKeeper;
@@ -83,7 +83,7 @@ export async function assembleDaemon(
   host: Host,
   loaded: LoadedConfig,
   load: (signal: AbortSignal) => Promise<LoadedConfig>,
-): Promise<DaemonParts> {
+): Promise<AssembledDaemon> {
   const { clock, logger } = host;
   const parts = await assembleSync(host, loaded);
   const enrolments = enrolmentRunner(host, loaded, parts, () => daemon.wake());

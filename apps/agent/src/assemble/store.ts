@@ -80,7 +80,7 @@ export async function assembleStore(
   const tokenFile = new TokenFile(host.places.tokenFile, sealerOf(host, config));
   const pin = new IdentityPin(host.places.state, create);
   const { clock, logger } = host;
-  const patience = host.patienceMs === undefined ? {} : { timeoutMs: host.patienceMs };
+  const patience = host.storeTimeoutMs === undefined ? {} : { timeoutMs: host.storeTimeoutMs };
   const peers = new PeerPool({ patterns: config.store.token_socket, home: host.places.home, clock, logger });
   const tokens = new TokenSignIn({
     environment: host.environment,

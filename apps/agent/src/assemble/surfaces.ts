@@ -92,7 +92,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     streams,
     csrf: new CsrfTokens(clock),
     // The mode of the socket has decided who may connect.
-    gate: { isUnlocked: () => true, session: () => undefined },
+    accessCheck: { isUnlocked: () => true, session: () => undefined },
     origin: () => undefined,
     openLink: web && (() => web.issueLink()),
     surface: "api socket",

@@ -151,16 +151,16 @@ describe("token order", () => {
     const { subject } = signIn({}, {}, { api });
     await assert.rejects(subject.ensure(never), { code: "unavailable" });
     assert.deepEqual(
-      [subject.state().reason, subject.state().storeAway, subject.state().authenticated],
+      [subject.state().reason, subject.state().storeUnreachable, subject.state().authenticated],
       ["down", true, false],
     );
     api.lookup = () => Promise.reject(new SecretStoreError("unauthenticated", "no"));
     await assert.rejects(subject.ensure(never), /does not accept the token/);
-    assert.equal(subject.state().storeAway, undefined);
+    assert.equal(subject.state().storeUnreachable, undefined);
     api.lookup = () => Promise.resolve(INFO);
     await writeFile(tokenFile, "another", { mode: 0o600 });
     await subject.ensure(never);
-    assert.deepEqual([subject.state().reason, subject.state().storeAway], [null, undefined]);
+    assert.deepEqual([subject.state().reason, subject.state().storeUnreachable], [null, undefined]);
   });
 
   it("a store that is silent is the reason while it is still waited for [agent 20.5]", async (t) => {
@@ -173,12 +173,12 @@ describe("token order", () => {
     const ensured = subject.ensure(never);
     await asked.promise;
     t.mock.timers.tick(2900);
-    assert.equal(subject.state().storeAway, undefined);
+    assert.equal(subject.state().storeUnreachable, undefined);
     t.mock.timers.tick(200);
     assert.match(subject.state().reason ?? "", /has not answered within 3 s/);
     answer.resolve(INFO);
     await ensured;
-    assert.deepEqual([subject.state().authenticated, subject.state().storeAway], [true, undefined]);
+    assert.deepEqual([subject.state().authenticated, subject.state().storeUnreachable], [true, undefined]);
   });
 });
 

@@ -28,7 +28,7 @@ export interface SignInState {
   /** Reason why no user is signed in; null when one is. */
   readonly reason: string | null;
   /** The reason is that the store has not answered about a token; it is asked again. */
-  readonly storeAway?: true;
+  readonly storeUnreachable?: true;
   /** The socket of the peer that lent the token. */
   readonly borrowedFrom?: string;
 }
@@ -212,21 +212,22 @@ export class TokenSignIn implements SignIn {
   /** Sends a request to the store. A store that does not respond becomes the reason in the state, before the request ends. */
   async #asked<T>(question: () => Promise<T>): Promise<T> {
     const silence = setTimeout(
-      () => this.#noteAway(`the store has not answered within ${SILENCE_MS / 1000} s`),
+      () => this.#noteUnreachable(`the store has not answered within ${SILENCE_MS / 1000} s`),
       SILENCE_MS,
     );
     try {
       return await question();
     } catch (error) {
-      if (error instanceof SecretStoreError && isStoreFault(error)) this.#noteAway(publicMessage(error));
+      if (error instanceof SecretStoreError && isStoreFault(error))
+        this.#noteUnreachable(publicMessage(error));
       throw error;
     } finally {
       clearTimeout(silence);
     }
   }
 
-  #noteAway(reason: string): void {
-    if (this.#token === undefined) this.#state = { ...this.#state, reason, storeAway: true };
+  #noteUnreachable(reason: string): void {
+    if (this.#token === undefined) this.#state = { ...this.#state, reason, storeUnreachable: true };
   }
 
   async #prove(token: Secret, signal: AbortSignal): Promise<TokenInfo> {

@@ -8,7 +8,7 @@ import { ConfigError } from "@devplat/config";
 import { SecretStoreError } from "@devplat/secret-store";
 import { tokenDigest } from "../auth/token/denied-tokens.ts";
 import { assembleStore, type StoreParts } from "../assemble/store.ts";
-import { SHORT_PATIENCE_MS, type Host } from "../host.ts";
+import { SHORT_STORE_TIMEOUT_MS, type Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { methodParts } from "../config/sections/store-section.ts";
@@ -16,7 +16,7 @@ import { AgentError } from "../errors.ts";
 import suppression from "../suppression.cjs";
 import type { Invocation, RunCommand } from "./common/command.ts";
 import { openContext } from "./common/context.ts";
-import { bootstrap, signInAnew } from "./login/sign-in-again.ts";
+import { bootstrap, signInAgain } from "./login/sign-in-again.ts";
 import { untilStopped } from "./common/signals.ts";
 
 /** The token is renewed once less than this share of its life is left. */
@@ -85,7 +85,7 @@ async function hasPasswdEntry({ options, environment }: Invocation): Promise<boo
 
 async function check(invocation: Invocation, host: Host, loaded: LoadedConfig): Promise<number> {
   // The sign-in's own warnings would be a second line for the same thing. A shell's start waits for this.
-  const impatient = { ...host, logger: silentLogger, patienceMs: SHORT_PATIENCE_MS };
+  const impatient = { ...host, logger: silentLogger, storeTimeoutMs: SHORT_STORE_TIMEOUT_MS };
   const parts = await assembleStore(impatient, loaded, true);
   const stop = untilStopped();
   try {
@@ -94,7 +94,7 @@ async function check(invocation: Invocation, host: Host, loaded: LoadedConfig): 
     if (reason === undefined) return 0;
     if (!flagOf(invocation.options, "quiet"))
       process.stderr.write(`${yellow(visible(reason), host.environment)}\n`);
-    const login = isOs ? bootstrap : signInAnew;
+    const login = isOs ? bootstrap : signInAgain;
     await login(host, loaded, parts, stop.signal);
     return 0;
   } catch (error) {

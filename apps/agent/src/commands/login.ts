@@ -4,7 +4,7 @@ import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
 import { assembleStore, type StoreParts } from "../assemble/store.ts";
 import type { RunCommand } from "./common/command.ts";
 import { openContext } from "./common/context.ts";
-import { signInAnew } from "./login/sign-in-again.ts";
+import { signInAgain } from "./login/sign-in-again.ts";
 import { untilStopped } from "./common/signals.ts";
 import { removeToken } from "../auth/sign-out.ts";
 import { AgentError } from "../errors.ts";
@@ -25,7 +25,7 @@ export const login: RunCommand = async (invocation) => {
   const stop = untilStopped();
   try {
     const anyIdentity = flagOf(invocation.options, "switch");
-    const info = await signInAnew(host, loaded, parts, stop.signal, { anyIdentity });
+    const info = await signInAgain(host, loaded, parts, stop.signal, { anyIdentity });
     const until = info.expiresAt === undefined ? "" : `, until ${new Date(info.expiresAt).toISOString()}`;
     printLine(`Signed in as ${visible(info.displayName)}${until}.`);
     if ((host.environment[TOKEN_VARIABLE] ?? "").trim() !== "") {

@@ -2,11 +2,11 @@ import { flagOf } from "@devplat/cli";
 import { SecretStoreError } from "@devplat/secret-store";
 import { printText, visibleJson } from "@devplat/base/terminal";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
-import { SHORT_PATIENCE_MS } from "../host.ts";
+import { SHORT_STORE_TIMEOUT_MS } from "../host.ts";
 import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/sections/store-section.ts";
 import { AgentError, publicMessage } from "../errors.ts";
-import { lookAtDaemon, type DaemonLook } from "../surfaces/socket/daemon-look.ts";
+import { readDaemonStatus, type DaemonStatus } from "../surfaces/socket/daemon-status.ts";
 import type { CommandStatus, CertificateStatus } from "../status.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { StatusReport } from "../sync/status-report.ts";
@@ -29,7 +29,7 @@ export const run: RunCommand = async (invocation) => {
     printText((await statusWithoutConfig(hostOf(invocation), fault, asJson)) ?? "");
     throw fault;
   });
-  const parts = await assemblePreview({ ...host, patienceMs: SHORT_PATIENCE_MS }, loaded);
+  const parts = await assemblePreview({ ...host, storeTimeoutMs: SHORT_STORE_TIMEOUT_MS }, loaded);
   const stop = untilStopped();
   try {
     let fault: SecretStoreError | undefined;
@@ -63,7 +63,7 @@ export const run: RunCommand = async (invocation) => {
       exposed.map(({ warning }) => warning),
       withDaemon(
         withCertificate(withFault(seen, fault), certificate),
-        await lookAtDaemon(host.places, loaded.config),
+        await readDaemonStatus(host.places, loaded.config),
       ),
     );
     const text = flagOf(invocation.options, "json")
@@ -90,7 +90,7 @@ function withFault(status: CommandStatus, fault: SecretStoreError | undefined): 
  */
 function withDaemon(
   status: CommandStatus,
-  { config, rules = {}, storeFault, ...look }: DaemonLook,
+  { config, rules = {}, storeFault, ...look }: DaemonStatus,
 ): CommandStatus {
   const known = Object.entries(rules).filter(([name]) => Object.hasOwn(status.rules, name));
   const { store } = status;

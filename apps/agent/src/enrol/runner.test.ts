@@ -166,12 +166,12 @@ describe("the states of an enrolment", () => {
       },
     });
     const r = runner(asking, "tools/k", store);
-    const during = async (subject: EnrolmentRunner, deed: () => unknown): Promise<void> => {
+    const during = async (subject: EnrolmentRunner, action: () => unknown): Promise<void> => {
       asked = Promise.withResolvers();
       answer = Promise.withResolvers();
       const look = subject.check(signal);
       await asked.promise;
-      await deed();
+      await action();
       answer.resolve();
       await look;
     };

@@ -86,7 +86,7 @@ export class StatusReport {
         kv_mount: facts.kvMount,
         user_prefix: facts.userPrefix,
         // Without a token the store has not been asked, or it has answered no, unless that is what keeps everybody out.
-        reachable: signIn.authenticated ? answers(inputs) : signIn.storeAway !== true,
+        reachable: signIn.authenticated ? answers(inputs) : signIn.storeUnreachable !== true,
         last_error: signIn.reason ?? inputs.storeFault ?? document.last_error,
       },
       username: facts.username,

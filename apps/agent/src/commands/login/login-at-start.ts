@@ -3,7 +3,7 @@ import type { StoreParts } from "../../assemble/store.ts";
 import type { Host } from "../../host.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { AgentError } from "../../errors.ts";
-import { signInAnew } from "./sign-in-again.ts";
+import { signInAgain } from "./sign-in-again.ts";
 
 /**
  * Makes sure that a user is signed in, if need be by a login at the terminal, where there is one.
@@ -21,7 +21,7 @@ export async function ensureSignedIn(
     const isNeeded = error instanceof AgentError && error.code === "not_signed_in";
     if (!isNeeded || !hasTerminal() || loaded.config.store.borrow_only) throw error;
     noteLine(error.message);
-    await signInAnew(host, loaded, parts, signal);
+    await signInAgain(host, loaded, parts, signal);
     await parts.signIn.ensure(signal);
   }
 }

@@ -11,7 +11,7 @@ import { loginAtTerminal } from "./interactive-login.ts";
  * The configured login, at the terminal as far as it needs a person.
  * @throws AgentError, see {@link loginAtTerminal}
  */
-export async function signInAnew(
+export async function signInAgain(
   host: Host,
   { config }: LoadedConfig,
   parts: StoreParts,

@@ -2,7 +2,7 @@ import { ConfigError } from "@devplat/config";
 import { visibleJson } from "@devplat/base/terminal";
 import type { Host } from "../../host.ts";
 import { AgentError, publicMessage } from "../../errors.ts";
-import { askDaemon, type DaemonWord } from "../../surfaces/socket/daemon-look.ts";
+import { askDaemon, type ReportedStatus } from "../../surfaces/socket/daemon-status.ts";
 import { apiSocketPath } from "../../surfaces/socket/places.ts";
 import type { RuleStatus } from "../../status.ts";
 import { statusOf } from "../../sync/rule-state.ts";
@@ -47,8 +47,8 @@ export async function statusWithoutConfig(
 }
 
 function textOf(
-  seen: DaemonWord | undefined,
-  sync: NonNullable<DaemonWord["sync"]>,
+  seen: ReportedStatus | undefined,
+  sync: NonNullable<ReportedStatus["sync"]>,
   staleSince: string | null,
   rules: Readonly<Record<string, RuleStatus>>,
 ): string {

@@ -14,7 +14,7 @@ export interface Environment {
 }
 
 /** Access check of the surface that responds. */
-export interface ApiGate {
+export interface AccessCheck {
   /** Whether the request carries what the surface asks for beyond being reached. */
   isUnlocked(request: IncomingMessage): boolean;
   /** The browser's session that the request belongs to; undefined: none. */
@@ -27,7 +27,7 @@ export interface ApiParts {
   readonly secrets: SecretEditor;
   readonly signIn: Pick<SignIn, "token">;
   readonly configuration: ConfigurationView;
-  readonly gate: ApiGate;
+  readonly accessCheck: AccessCheck;
   readonly csrf: CsrfTokens;
   readonly streams: EventStreams;
   /** First events of a stream: the state now. */

@@ -3,7 +3,7 @@ import { getRequestListener } from "@hono/node-server";
 import type { Logger } from "@devplat/base";
 import { SECURITY_HEADERS } from "@devplat/web-kit";
 import type { Hono } from "hono";
-import { refuse } from "./answer.ts";
+import { refuse } from "./problem-response.ts";
 import type { Environment } from "./environment.ts";
 import { PROBLEMS, type Problem } from "./problem.ts";
 import { pathOf } from "./request-checks.ts";

@@ -172,17 +172,17 @@ describe("the peer actions of the JSON API", () => {
 
   it("a second concurrent request gets 503, and the next one after the end is done [agent 29.4]", () =>
     ended(async () => {
-      const gate = Promise.withResolvers<DesktopOutcome>();
+      const accessCheck = Promise.withResolvers<DesktopOutcome>();
       const started = Promise.withResolvers<void>();
       desktop.outcome = () => {
         started.resolve();
-        return gate.promise;
+        return accessCheck.promise;
       };
       const first = post(BROWSE, "url=https://example.com/1");
       await started.promise;
       const second = await post(BROWSE, "url=https://example.com/2");
       assert.deepEqual([second.status, code(second)], [503, "busy"]);
-      gate.resolve("done");
+      accessCheck.resolve("done");
       assert.equal((await first).status, 200);
       assert.equal((await post(BROWSE, "url=https://example.com/3")).status, 200);
       assert.deepEqual(desktop.opened, ["https://example.com/1", "https://example.com/3"]);

@@ -6,7 +6,7 @@ import { actionPath, parseAction } from "../peer-actions/action.ts";
 import { failureOf } from "../peer-actions/failure.ts";
 import { MAX_FORM_BYTES, isForm, parseForm } from "../peer-actions/form.ts";
 import type { LocalActions } from "../peer-actions/local-actions.ts";
-import { answerProblem } from "./answer.ts";
+import { problemResponse } from "./problem-response.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { PROBLEMS } from "./problem.ts";
 
@@ -18,7 +18,7 @@ const DONE: Readonly<Record<ActionKind, string>> = {
 };
 
 /** Parts of the peer actions. */
-export interface PeerRouteParts extends Pick<ApiParts, "gate" | "origin"> {
+export interface PeerRouteParts extends Pick<ApiParts, "accessCheck" | "origin"> {
   readonly actions: LocalActions;
   /** The surface, for the log. */
   readonly surface: string;
@@ -32,31 +32,31 @@ export function peerRoutes(
   parts: PeerRouteParts,
   kinds: readonly ActionKind[] = ACTION_KINDS,
 ): Hono<Environment> {
-  const { actions, gate, surface } = parts;
+  const { actions, accessCheck, surface } = parts;
   const app = new Hono<Environment>();
   const limit = bodyLimit({
     maxSize: MAX_FORM_BYTES,
-    onError: (c) => answerProblem(c, PROBLEMS.formTooLarge),
+    onError: (c) => problemResponse(c, PROBLEMS.formTooLarge),
   });
   for (const kind of kinds) {
     app.post(actionPath(kind), limit, async (c) => {
       if (!isOriginAccepted(parts, c.req.header("Origin"), c.req.header("Sec-Fetch-Site")))
-        return answerProblem(c, PROBLEMS.originRefused);
-      if (!gate.isUnlocked(c.env.incoming)) return answerProblem(c, PROBLEMS.unlockRequired);
-      if (!isForm(c.req.header("Content-Type"))) return answerProblem(c, PROBLEMS.notForm);
+        return problemResponse(c, PROBLEMS.originRefused);
+      if (!accessCheck.isUnlocked(c.env.incoming)) return problemResponse(c, PROBLEMS.unlockRequired);
+      if (!isForm(c.req.header("Content-Type"))) return problemResponse(c, PROBLEMS.notForm);
       const fields = parseForm(new Uint8Array(await c.req.arrayBuffer()));
-      if (fields === undefined) return answerProblem(c, PROBLEMS.unreadableForm);
+      if (fields === undefined) return problemResponse(c, PROBLEMS.unreadableForm);
       const parsed = parseAction(kind, fields);
       if ("fault" in parsed) {
         const detail = `The request was refused: ${parsed.fault}.`;
-        return answerProblem(c, { detail, code: "bad_request" });
+        return problemResponse(c, { detail, code: "bad_request" });
       }
       const outcome = await actions.perform(parsed.action, surface);
       if (outcome === "done") return c.json({ status: DONE[kind] });
-      if (outcome === "busy") return answerProblem(c, PROBLEMS.busy);
+      if (outcome === "busy") return problemResponse(c, PROBLEMS.busy);
       const { message, hint } = failureOf(kind, outcome);
       const detail = `Not done here: ${message}.`;
-      return answerProblem(c, { detail, code: "action_failed", hint });
+      return problemResponse(c, { detail, code: "action_failed", hint });
     });
   }
   return app;

@@ -2,7 +2,7 @@ import { OPENAPI_PATH } from "@devplat/web-kit";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { AgentError } from "../../errors.ts";
-import { answerProblem } from "./answer.ts";
+import { problemResponse } from "./problem-response.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { headersOnly } from "./headers-only.ts";
 import { isFromForeignPage } from "./request-checks.ts";
@@ -15,20 +15,20 @@ import { VERSION } from "../../version.ts";
 
 /** The JSON API below /api/, and /metrics. Every answer but the secrets comes from memory. */
 export function apiRoutes(parts: ApiParts): Hono<Environment> {
-  const { view, gate, csrf, streams, live, logger, signIn, configuration, surface, openLink } = parts;
+  const { view, accessCheck, csrf, streams, live, logger, signIn, configuration, surface, openLink } = parts;
   const app = new Hono<Environment>();
 
   const unlockedOnly: MiddlewareHandler<Environment> = async (c, next) => {
-    if (isFromForeignPage(c.env.incoming)) return answerProblem(c, PROBLEMS.originRefused);
-    if (!gate.isUnlocked(c.env.incoming)) return answerProblem(c, PROBLEMS.unlockRequired);
+    if (isFromForeignPage(c.env.incoming)) return problemResponse(c, PROBLEMS.originRefused);
+    if (!accessCheck.isUnlocked(c.env.incoming)) return problemResponse(c, PROBLEMS.unlockRequired);
     return await next();
   };
   const signedInOnly: MiddlewareHandler<Environment> = async (c, next) => {
-    if (!view.status().authenticated) return answerProblem(c, PROBLEMS.notSignedIn);
+    if (!view.status().authenticated) return problemResponse(c, PROBLEMS.notSignedIn);
     return await next();
   };
   const withCsrfToken: MiddlewareHandler<Environment> = async (c, next) => {
-    if (!csrf.redeem(c.req.header("X-CSRF-Token"))) return answerProblem(c, PROBLEMS.csrfRefused);
+    if (!csrf.redeem(c.req.header("X-CSRF-Token"))) return problemResponse(c, PROBLEMS.csrfRefused);
     return await next();
   };
 
@@ -49,7 +49,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
 
   app.get("/api/v1/token", signedInOnly, headersOnly, async (c) => {
     const token = signIn.token();
-    if (token === undefined) return answerProblem(c, PROBLEMS.noToken);
+    if (token === undefined) return problemResponse(c, PROBLEMS.noToken);
     logger.info({ by: surface }, "store token handed out");
     return c.json({ token: token.reveal(), expires_at: view.status().auth.expires_at });
   });
@@ -68,7 +68,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
       case "reg":
         return await registryFile(c);
       default:
-        return answerProblem(c, PROBLEMS.formatUnknown);
+        return problemResponse(c, PROBLEMS.formatUnknown);
     }
   });
 
@@ -79,7 +79,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       // It names the key alone.
-      return answerProblem(c, { detail: `${error.message}.`, code: "bad_request" });
+      return problemResponse(c, { detail: `${error.message}.`, code: "bad_request" });
     }
   }
 
@@ -97,12 +97,12 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     try {
       return c.json({ job, ...(await done) });
     } catch {
-      return answerProblem(c, PROBLEMS.syncFailed);
+      return problemResponse(c, PROBLEMS.syncFailed);
     }
   });
 
   app.get("/api/v1/events", signedInOnly, headersOnly, (c) => {
-    const owner = gate.session(c.env.incoming);
+    const owner = accessCheck.session(c.env.incoming);
     streams.open(c.env.outgoing, {
       channel: API_CHANNEL,
       first: live.apiFrames(),
@@ -113,7 +113,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
 
   // `agent open`: a one-time link for the user's browser.
   app.post("/api/v1/unlock", withCsrfToken, async (c) => {
-    if (openLink === undefined) return answerProblem(c, PROBLEMS.noWebUi);
+    if (openLink === undefined) return problemResponse(c, PROBLEMS.noWebUi);
     const { url, expiresAt } = openLink();
     return c.json({ url, expires_at: new Date(expiresAt).toISOString() }, 201);
   });

@@ -2,7 +2,7 @@ import { checkPath, printJson, type FieldValue, type Fields } from "@devplat/sec
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { PAGE_WAIT_MS } from "../../secrets/page-wait.ts";
 import { storePath } from "../../secrets/url-path.ts";
-import { answerProblem } from "./answer.ts";
+import { problemResponse } from "./problem-response.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { pathOf } from "./request-checks.ts";
 import { PROBLEMS, type Problem } from "./problem.ts";
@@ -21,7 +21,7 @@ export function secretRoutes(parts: ApiParts, mutation: MiddlewareHandler<Enviro
 
   app.get(`${PREFIX}*`, async (c) => {
     const path = storePath(pathOf(c.env.incoming), PREFIX);
-    if (path === undefined) return answerProblem(c, PROBLEMS.badEncoding);
+    if (path === undefined) return problemResponse(c, PROBLEMS.badEncoding);
     const soon = store.within(PAGE_WAIT_MS);
     if (path === "" || path.endsWith("/")) return c.json({ path, keys: await soon.list(path) });
     const { version, fields } = await soon.read(path);
@@ -33,36 +33,39 @@ export function secretRoutes(parts: ApiParts, mutation: MiddlewareHandler<Enviro
 
   app.post(`${PREFIX}*`, mutation, async (c) => {
     const target = writable(c);
-    if ("problem" in target) return answerProblem(c, target.problem);
+    if ("problem" in target) return problemResponse(c, target.problem);
     const body = parseSecretBody(c.req.header("Content-Type"), await c.req.arrayBuffer());
-    if ("problem" in body) return answerProblem(c, body.problem);
+    if ("problem" in body) return problemResponse(c, body.problem);
     const { path } = target;
     const version = await parts.secrets.create(path, body.value, "api");
-    return version === undefined ? answerProblem(c, PROBLEMS.secretExists) : json(c, 201, { path, version });
+    return version === undefined
+      ? problemResponse(c, PROBLEMS.secretExists)
+      : json(c, 201, { path, version });
   });
 
   app.put(`${PREFIX}*`, mutation, async (c) => {
     const target = writable(c);
-    if ("problem" in target) return answerProblem(c, target.problem);
+    if ("problem" in target) return problemResponse(c, target.problem);
     const condition = parseIfMatch(c.req.header("If-Match"));
-    if ("problem" in condition) return answerProblem(c, condition.problem);
+    if ("problem" in condition) return problemResponse(c, condition.problem);
     const body = parseSecretBody(c.req.header("Content-Type"), await c.req.arrayBuffer());
-    if ("problem" in body) return answerProblem(c, body.problem);
+    if ("problem" in body) return problemResponse(c, body.problem);
     const { path } = target;
     // Its own read says whether there is something to replace; the write then holds only for what was read.
     const { version: stored } = await store.read(path);
-    if (condition.value !== undefined && condition.value !== stored) return answerProblem(c, PROBLEMS.stale);
+    if (condition.value !== undefined && condition.value !== stored)
+      return problemResponse(c, PROBLEMS.stale);
     return json(c, 200, { path, version: await parts.secrets.replace(path, body.value, stored, "api") });
   });
 
   app.delete(`${PREFIX}*`, mutation, async (c) => {
     const target = writable(c);
-    if ("problem" in target) return answerProblem(c, target.problem);
+    if ("problem" in target) return problemResponse(c, target.problem);
     const condition = parseIfMatch(c.req.header("If-Match"));
-    if ("problem" in condition) return answerProblem(c, condition.problem);
+    if ("problem" in condition) return problemResponse(c, condition.problem);
     const { path } = target;
     if (condition.value !== undefined && condition.value !== (await store.read(path)).version) {
-      return answerProblem(c, PROBLEMS.stale);
+      return problemResponse(c, PROBLEMS.stale);
     }
     await parts.secrets.remove(path, "api");
     return c.json({ path });

@@ -19,9 +19,9 @@ function collect(): { lines: string[]; logger: Logger } {
 
 describe("LocalActions", () => {
   it("one action of a kind at a time: a further one is told that it is busy, another kind is not", async () => {
-    const gate = Promise.withResolvers<DesktopOutcome>();
+    const accessCheck = Promise.withResolvers<DesktopOutcome>();
     const desktop: Desktop = {
-      open: () => gate.promise,
+      open: () => accessCheck.promise,
       raise: async () => "done",
       copy: async () => "copied",
     };
@@ -29,7 +29,7 @@ describe("LocalActions", () => {
     const first = actions.perform(BROWSE, "api");
     assert.equal(await actions.perform(BROWSE, "peer socket"), "busy");
     assert.equal(await actions.perform(CLIPBOARD, "api"), "done");
-    gate.resolve("done");
+    accessCheck.resolve("done");
     assert.equal(await first, "done");
     assert.equal(await actions.perform(BROWSE, "api"), "done");
   });

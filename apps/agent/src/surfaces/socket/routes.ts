@@ -1,6 +1,6 @@
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { answerProblem } from "../http-api/answer.ts";
+import { problemResponse } from "../http-api/problem-response.ts";
 import { readiness } from "../http-api/health.ts";
 import { peerRoutes } from "../http-api/peer-routes.ts";
 import { PROBLEMS } from "../http-api/problem.ts";
@@ -16,21 +16,21 @@ import type { TokenHandouts } from "./token-handouts.ts";
 export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
   const { view, logger } = parts;
   const app = new Hono<Environment>();
-  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => answerProblem(c, PROBLEMS.bodyTooLarge) }));
+  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => problemResponse(c, PROBLEMS.bodyTooLarge) }));
   app.get("/healthz", (c) => c.json({ status: "ok" }));
   app.get("/readyz", (c) => {
     const status = readiness(view.status());
     return c.json({ status }, status === "ready" ? 200 : 503);
   });
   app.route("/", apiRoutes(parts));
-  app.notFound((c) => answerProblem(c, PROBLEMS.notFound));
+  app.notFound((c) => problemResponse(c, PROBLEMS.notFound));
   app.onError((error, c) => {
     const problem = storeProblem(error);
     if (problem === undefined) {
       logger.error({ err: error, path: c.req.path }, "request failed");
-      return answerProblem(c, PROBLEMS.internal);
+      return problemResponse(c, PROBLEMS.internal);
     }
-    return answerProblem(c, problem);
+    return problemResponse(c, problem);
   });
   return app;
 }
@@ -40,7 +40,7 @@ export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
  * there can use it as well.
  */
 export function peerSocketRoutes(
-  parts: Pick<ApiParts, "view" | "signIn" | "actions" | "gate" | "logger">,
+  parts: Pick<ApiParts, "view" | "signIn" | "actions" | "accessCheck" | "logger">,
   offers: readonly PeerOffer[],
   handouts: TokenHandouts,
 ): Hono<Environment> {
@@ -48,19 +48,19 @@ export function peerSocketRoutes(
   const app = new Hono<Environment>();
   if (offers.includes("token")) {
     app.get("/api/v1/token", (c) => {
-      if (!view.status().authenticated) return answerProblem(c, PROBLEMS.notSignedIn);
+      if (!view.status().authenticated) return problemResponse(c, PROBLEMS.notSignedIn);
       const token = signIn.token();
-      if (token === undefined) return answerProblem(c, PROBLEMS.noToken);
+      if (token === undefined) return problemResponse(c, PROBLEMS.noToken);
       handouts.note();
       return c.json({ token: token.reveal(), expires_at: view.status().auth.expires_at });
     });
   }
   const kinds = ACTION_KINDS.filter((kind) => offers.includes(kind));
   app.route("/", peerRoutes({ ...parts, origin: () => undefined, surface: "peer socket" }, kinds));
-  app.notFound((c) => answerProblem(c, PROBLEMS.notFound));
+  app.notFound((c) => problemResponse(c, PROBLEMS.notFound));
   app.onError((error, c) => {
     logger.error({ err: error, path: c.req.path }, "request failed");
-    return answerProblem(c, PROBLEMS.internal);
+    return problemResponse(c, PROBLEMS.internal);
   });
   return app;
 }

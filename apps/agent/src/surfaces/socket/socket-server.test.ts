@@ -47,7 +47,7 @@ class TestPeer {
       signIn: { token: () => new Secret("s.token"), invalidate: () => undefined },
       actions: new LocalActions(desktop, logger),
       assets: new Assets(),
-      gate: { isUnlocked: () => true, session: () => undefined },
+      accessCheck: { isUnlocked: () => true, session: () => undefined },
       logger,
     };
     const app = peerSocketRoutes(parts, offers, this.handouts);

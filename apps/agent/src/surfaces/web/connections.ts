@@ -20,7 +20,7 @@ export const MAX_WEB_CONNECTIONS = 2 * (MAX_LET_IN + MAX_UNKNOWN + MAX_FOREIGN);
 
 /** The connections of the web port, counted apart by who holds them. */
 export class Connections {
-  readonly #letIn = new Set<Socket>();
+  readonly #accept = new Set<Socket>();
   /** Insertion order is age order. */
   readonly #unknown = new Set<Socket>();
   readonly #foreign = new Set<Socket>();
@@ -29,15 +29,15 @@ export class Connections {
   add(socket: Socket): void {
     put(socket, this.#unknown, MAX_UNKNOWN);
     socket.once("close", () => {
-      for (const set of [this.#letIn, this.#unknown, this.#foreign]) set.delete(socket);
+      for (const set of [this.#accept, this.#unknown, this.#foreign]) set.delete(socket);
     });
   }
 
   /** The connection belongs to the daemon's user, or has shown a session or the key. */
-  letIn(socket: Socket): void {
+  accept(socket: Socket): void {
     if (!this.#unknown.delete(socket)) return;
-    if (this.#letIn.size >= MAX_LET_IN) socket.destroy();
-    else this.#letIn.add(socket);
+    if (this.#accept.size >= MAX_LET_IN) socket.destroy();
+    else this.#accept.add(socket);
   }
 
   /** The connection belongs to another user. */

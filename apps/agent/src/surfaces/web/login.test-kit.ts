@@ -26,7 +26,7 @@ export interface TestLoginOptions {
   readonly approve?: Promise<void>;
   /** Why nobody is signed in. Default: no token found. */
   readonly reason?: string;
-  readonly storeAway?: true;
+  readonly storeUnreachable?: true;
 }
 
 const info: TokenInfo = {
@@ -96,7 +96,7 @@ export function testLogin(view: MemoryView, options: TestLoginOptions = {}): Web
       source: "none",
       info: undefined,
       reason: options.reason ?? "no token found",
-      ...(options.storeAway && { storeAway: true }),
+      ...(options.storeUnreachable && { storeUnreachable: true }),
     }),
     ensure: async () => {
       if (!pending) throw new AgentError("not_signed_in", "not signed in");

@@ -9,7 +9,7 @@ import type { Problem } from "../http-api/problem.ts";
 import type { Surface, SurfaceStatus } from "../surface.ts";
 import { AgentError } from "../../errors.ts";
 import { Connections, MAX_WEB_CONNECTIONS } from "./connections.ts";
-import { Gate } from "./access/gate.ts";
+import { WebAccessCheck } from "./access/access-check.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
 import { LiveUpdates } from "./routes/live-updates.ts";
 import { addPageAssets } from "./pages/layout.ts";
@@ -104,7 +104,7 @@ export class WebServer implements Surface {
     const accept = async (socket: Socket): Promise<void> => {
       this.#connections.add(socket);
       if (!ownersVisible) return;
-      if ((await this.#guard.ownerOf(socket)) === "own") this.#connections.letIn(socket);
+      if ((await this.#guard.ownerOf(socket)) === "own") this.#connections.accept(socket);
       else this.#connections.refuse(socket);
     };
     // The routes need the port, so requests wait for them. The owner of a connection is checked from the first one on.
@@ -128,7 +128,14 @@ export class WebServer implements Surface {
       this.#guard,
       this.#webKey,
     ];
-    const gate = new Gate({ guard, sessions, webKey, ownersVisible, unlockRequired, cookieName });
+    const accessCheck = new WebAccessCheck({
+      guard,
+      sessions,
+      webKey,
+      ownersVisible,
+      unlockRequired,
+      cookieName,
+    });
     const csrf = new CsrfTokens(this.#clock);
     const texts = {
       login: await renderMarkdown(this.#options.texts.login),
@@ -136,7 +143,7 @@ export class WebServer implements Surface {
     };
     const app = routes({
       ...this.#options,
-      gate,
+      accessCheck,
       sessions,
       csrf,
       streams,
@@ -149,9 +156,9 @@ export class WebServer implements Surface {
       surface: "api",
     });
     const refusalOf = async (request: IncomingMessage): Promise<Problem | undefined> => {
-      const refusal = await gate.refusal(request);
+      const refusal = await accessCheck.refusal(request);
       if (refusal !== undefined) this.#logRefusal(refusal);
-      else if (!ownersVisible && gate.isUnlocked(request)) this.#connections.letIn(request.socket);
+      else if (!ownersVisible && accessCheck.isUnlocked(request)) this.#connections.accept(request.socket);
       return refusal;
     };
     answer.resolve(guardedListener(app, refusalOf, logger));

@@ -5,7 +5,7 @@ import { stampOf, type CycleSecrets } from "./cycle-secrets.ts";
 import { secretPaths, type Rule } from "../../config/sections/rule.ts";
 import { formatOf } from "./target-format.ts";
 import type { Printed } from "./printed-value.ts";
-import type { RuleTemplate, TemplateSurroundings } from "./rule-template.ts";
+import type { RuleTemplate, TemplateContext } from "./rule-template.ts";
 
 /** Rendered content of a rule, with its sources. */
 export type Rendered =
@@ -81,7 +81,7 @@ export class Renderer {
   ): Promise<Rendered> {
     for (let asked = 0; asked <= MAX_SECRETS_BY_FUNCTION; asked++) {
       const environment = new Set<string>();
-      const surroundings: TemplateSurroundings = {
+      const surroundings: TemplateContext = {
         data: dataOf(rule, documents),
         username: this.#parts.username,
         env: (name) => {
@@ -122,7 +122,7 @@ export class Renderer {
     format: DocumentFormat,
     rendered: { readonly text: string; readonly printed: readonly Printed[] },
     template: RuleTemplate,
-    surroundings: TemplateSurroundings,
+    surroundings: TemplateContext,
   ): Promise<EditMap> {
     const { placeValues } = await import("./value-places.ts");
     const render = (replace: (index: number, text: string) => string): string => {

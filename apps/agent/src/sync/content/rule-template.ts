@@ -12,7 +12,7 @@ import { BRAND } from "../../brand.ts";
 export type Interpolation = ValueContext;
 
 /** Data and functions of a template. */
-export interface TemplateSurroundings {
+export interface TemplateContext {
   readonly data: ReadonlyMap<string, FieldValue>;
   readonly username: string;
   readonly env: (name: string) => string | undefined;
@@ -42,7 +42,7 @@ export class RuleTemplate {
    * @throws TemplateError, and the errors of `onValue`
    */
   execute(
-    surroundings: TemplateSurroundings,
+    surroundings: TemplateContext,
     onValue: (text: string, interpolation: Interpolation) => string,
   ): TemplateOutcome {
     let needed: string | undefined;

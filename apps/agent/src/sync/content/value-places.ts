@@ -6,7 +6,7 @@ import {
   type EditValue,
 } from "@devplat/document-edit";
 import { AgentError } from "../../errors.ts";
-import { PlaceMarks } from "./place-marks.ts";
+import { Placeholders } from "./placeholders.ts";
 import { placedValue, STRUCTURED_FORMATS, type PlacedValue, type Printed } from "./printed-value.ts";
 
 /** Output of a template, which can be printed again with other texts in place of the values. */
@@ -24,8 +24,8 @@ const MAX_ASKED = 50;
 const DATE = /^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[Tt ])/;
 
 /**
- * Reads a rendered template as content in which each value is exactly what was printed: the template is read with marks
- * in place of the values, and the values are put where the marks are found. So a value is never read as syntax, and
+ * Reads a rendered template as content in which each value is exactly what was printed: the template is read with placeholders
+ * in place of the values, and the values are put where the placeholders are found. So a value is never read as syntax, and
  * the format's printer quotes it where that is needed.
  *
  * @throws AgentError `value_injection` for a value that the format cannot carry, DocumentEditError
@@ -62,14 +62,14 @@ class ValuePlacer {
   readonly #format: DocumentFormat;
   readonly #rendering: Rendering;
   #places: readonly (PlacedValue | undefined)[];
-  #marks: PlaceMarks;
+  #placeholders: Placeholders;
   readonly #filled: FilledLeaf[] = [];
 
   constructor(format: DocumentFormat, rendering: Rendering, places: readonly (PlacedValue | undefined)[]) {
     this.#format = format;
     this.#rendering = rendering;
     this.#places = places;
-    this.#marks = new PlaceMarks(places, format);
+    this.#placeholders = new Placeholders(places, format);
   }
 
   content(): EditMap {
@@ -85,10 +85,12 @@ class ValuePlacer {
     return content;
   }
 
-  /** The content with marks in place of some values, or the reason why it cannot be read. */
+  /** The content with placeholders in place of some values, or the reason why it cannot be read. */
   #read(isMarked: (index: number) => boolean): EditMap | DocumentEditError {
     const text = this.#rendering.render((index, printed) =>
-      this.#places[index] !== undefined && isMarked(index) ? this.#marks.markFor(index) : printed,
+      this.#places[index] !== undefined && isMarked(index)
+        ? this.#placeholders.placeholderFor(index)
+        : printed,
     );
     try {
       return this.#format.parse(text);
@@ -106,7 +108,7 @@ class ValuePlacer {
     this.#places = this.#places.map((place) =>
       place === undefined || HARMLESS.test(place.printed.text) ? undefined : place,
     );
-    this.#marks = new PlaceMarks(this.#places, this.#format);
+    this.#placeholders = new Placeholders(this.#places, this.#format);
     const suspects = this.#read(() => true);
     if (!(suspects instanceof DocumentEditError)) return suspects;
     const culprit = this.#indexes().find(
@@ -120,7 +122,7 @@ class ValuePlacer {
     return [...this.#places.keys()].filter((index) => this.#places[index] !== undefined).slice(0, MAX_ASKED);
   }
 
-  /** Refuses content whose structure depends on values: with marks in their place, it must have the same keys. */
+  /** Refuses content whose structure depends on values: with placeholders in their place, it must have the same keys. */
   #refuseStructure(actual: EditMap): void {
     const isSameWith = (isMarked: (index: number) => boolean): boolean => {
       const other = this.#read((index) => this.#places[index]?.isQuoted === false && isMarked(index));
@@ -137,7 +139,7 @@ class ValuePlacer {
   /** The content with the values that are names as the format reads those: it may fold their case. */
   #readKeys(marked: EditMap): EditMap | undefined {
     const isDirect = STRUCTURED_FORMATS.has(this.#format.name) || this.#format.name === "netrc";
-    const names = new Set(keysOf(marked).flatMap((key) => this.#marks.found(key)));
+    const names = new Set(keysOf(marked).flatMap((key) => this.#placeholders.found(key)));
     if (isDirect || names.size === 0) return undefined;
     const keyed = this.#read((index) => !names.has(index));
     if (!(keyed instanceof DocumentEditError) && sameForm(marked, keyed)) return keyed;
@@ -153,7 +155,7 @@ class ValuePlacer {
       const [name, keyedInner] = keyedEntries[index] ?? [undefined, undefined];
       const filled = this.#key(key, name);
       if (result.has(filled)) {
-        const at = this.#marks.found(key)[0];
+        const at = this.#placeholders.found(key)[0];
         throw this.#refusal(at, "is a name that is there already", "Names must differ.");
       }
       result.set(filled, this.#value(inner, actuals[index], keyedInner, [...path, filled]));
@@ -162,9 +164,9 @@ class ValuePlacer {
   }
 
   #key(key: string, keyed: string | undefined): string {
-    const [index] = this.#marks.found(key);
+    const [index] = this.#placeholders.found(key);
     if (index === undefined) return key;
-    const filled = this.#marks.fill(key);
+    const filled = this.#placeholders.fill(key);
     if (keyed === undefined) return filled;
     const plain = (text: string): string => text.toLowerCase().replace(/\s+/g, " ").trim();
     if (plain(filled) === plain(keyed)) return keyed;
@@ -185,7 +187,7 @@ class ValuePlacer {
       return marked.map((item: EditValue, index) => this.#value(item, actuals[index], undefined, path));
     }
     const text = textOf(marked);
-    const indexes = this.#marks.found(text);
+    const indexes = this.#placeholders.found(text);
     if (indexes.length === 0) return marked;
     const value = this.#leaf(marked, actual, path);
     this.#filled.push({ path, marked: text, value, indexes });
@@ -195,9 +197,9 @@ class ValuePlacer {
   #leaf(marked: EditValue, actual: EditValue | undefined, path: string[]): EditValue {
     const text = textOf(marked);
     const fill = (valueOf?: (place: PlacedValue) => string): string =>
-      this.#format.values.fill(path.at(-1) ?? "", text, (part) => this.#marks.fill(part, valueOf));
+      this.#format.values.fill(path.at(-1) ?? "", text, (part) => this.#placeholders.fill(part, valueOf));
     const expected = fill();
-    const indexes = this.#marks.found(text);
+    const indexes = this.#placeholders.found(text);
     const escaped = indexes.find((index) => this.#places[index]?.isEscaped === true);
     if (escaped !== undefined && (actual === undefined || textOf(actual) !== expected)) {
       const sources = this.#places[escaped]?.printed.sources ?? [];

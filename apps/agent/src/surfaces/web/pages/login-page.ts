@@ -46,7 +46,7 @@ export function startingPage(assets: Assets): Html {
 }
 
 /** `/` while the store does not respond about a known token: a sign-in is not possible, and may not be needed. */
-export function storeAwayPage(assets: Assets, { reason }: Pick<LoginView, "reason">): Html {
+export function storeUnreachablePage(assets: Assets, { reason }: Pick<LoginView, "reason">): Html {
   const content = html`<h1>Waiting for the store</h1>
     <p class="banner bad" role="alert">
       The secrets store cannot answer now. Files stay as they are.

@@ -5,7 +5,7 @@ import { PROBLEMS } from "../../http-api/problem.ts";
 import { AgentError, publicMessage } from "../../../errors.ts";
 import { storePath } from "../../../secrets/url-path.ts";
 import { isFromOwnPage, pathOf } from "../../http-api/request-checks.ts";
-import { answerProblem } from "./answer.ts";
+import { problemResponse } from "./responses.ts";
 import { enrolmentViews } from "./enrolment-views.ts";
 import type { RouteParts } from "./route-parts.ts";
 import {
@@ -32,20 +32,21 @@ interface Refusal {
 
 /** The wizard, and the pages below /ui/enrolments/. They work without scripting. */
 export function enrolmentRoutes(parts: RouteParts): Hono<Environment> {
-  const { view, gate, assets, enrolments, setup, logger } = parts;
+  const { view, accessCheck, assets, enrolments, setup, logger } = parts;
   const app = new Hono<Environment>();
 
   app.get("/setup", (c) => c.redirect("/setup/", 303));
   app.get("/setup/", (c) => {
-    if (!gate.isUnlocked(c.env.incoming) || !view.status().authenticated) return c.redirect("/", 303);
+    if (!accessCheck.isUnlocked(c.env.incoming) || !view.status().authenticated) return c.redirect("/", 303);
     if (needingUser(enrolments.list()).length === 0) return c.redirect("/ui/", 303);
     return showSetup(c);
   });
 
   app.post("/setup/complete", async (c) => {
-    if (!isFromOwnPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
-    if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
-    if (!view.status().authenticated) return await answerProblem(c, parts, PROBLEMS.notSignedIn);
+    if (!isFromOwnPage(c.env.incoming)) return await problemResponse(c, parts, PROBLEMS.originRefused);
+    if (!accessCheck.isUnlocked(c.env.incoming))
+      return await problemResponse(c, parts, PROBLEMS.unlockRequired);
+    if (!view.status().authenticated) return await problemResponse(c, parts, PROBLEMS.notSignedIn);
     await setup.leave();
     const running = needingUser(enrolments.list()).filter(({ state }) => state === "running");
     await Promise.all(running.map(({ key }) => enrolments.cancel(key)));
@@ -58,14 +59,14 @@ export function enrolmentRoutes(parts: RouteParts): Hono<Environment> {
 
   app.get(`${ENROLMENTS_PREFIX}*`, async (c) => {
     const found = find(c);
-    if (found === undefined) return await answerProblem(c, parts, PROBLEMS.noEnrolment);
+    if (found === undefined) return await problemResponse(c, parts, PROBLEMS.noEnrolment);
     if (!c.req.path.endsWith("/")) return c.redirect(enrolmentUrl(found.enrolment), 303);
     return c.html(enrolmentPage(assets, view.status(), { view: found }));
   });
 
   app.post(`${ENROLMENTS_PREFIX}*`, async (c) => {
     const found = find(c);
-    if (found === undefined) return await answerProblem(c, parts, PROBLEMS.noEnrolment);
+    if (found === undefined) return await problemResponse(c, parts, PROBLEMS.noEnrolment);
     const { key } = found.enrolment;
     const form = new URLSearchParams(await c.req.text());
     const place = form.get("from") === "setup" ? "setup" : "page";
@@ -160,7 +161,7 @@ export function enrolmentRoutes(parts: RouteParts): Hono<Environment> {
       return showSetup(c, status, refusal, refused);
     }
     const found = enrolmentViews(enrolments).find(({ enrolment }) => enrolment.key === key);
-    if (found === undefined) return answerProblem(c, parts, PROBLEMS.noEnrolment);
+    if (found === undefined) return problemResponse(c, parts, PROBLEMS.noEnrolment);
     return c.html(enrolmentPage(assets, view.status(), { view: found, refusal, refused: answered }), status);
   }
 

@@ -231,7 +231,7 @@ describe("GET / just after the start", () => {
   });
 
   it("says that the store does not answer about a token, instead of asking for one, and follows by itself [agent 20.5]", async () => {
-    await using server = await signedOut({ reason: "the store has not answered", storeAway: true });
+    await using server = await signedOut({ reason: "the store has not answered", storeUnreachable: true });
     const page = await server.send("/");
     assertUnscripted(page);
     assert.match(page.body, /role="alert">\s*The secrets store cannot answer now\./);

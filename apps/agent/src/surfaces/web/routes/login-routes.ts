@@ -8,7 +8,7 @@ import { storeProblem } from "../../http-api/store-problem.ts";
 import { AgentError, publicMessage } from "../../../errors.ts";
 import type { Environment } from "../../http-api/environment.ts";
 import { isFromForeignPage, isFromOwnPage } from "../../http-api/request-checks.ts";
-import { answerProblem } from "./answer.ts";
+import { problemResponse } from "./responses.ts";
 import { readableFormOnly } from "./readable-form.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { callbackPage, loginPage, loginProgressPage } from "../pages/login-page.ts";
@@ -21,16 +21,17 @@ const OIDC_PATH = "/auth";
 
 /** Sign-in in the browser: plain forms and pages that load themselves again, without scripting. */
 export function loginRoutes(parts: RouteParts): Hono<Environment> {
-  const { view, gate, assets, texts, login } = parts;
+  const { view, accessCheck, assets, texts, login } = parts;
   const app = new Hono<Environment>();
   const ticketName = `${parts.cookieName}_oidc`;
 
   const readable = readableFormOnly(parts);
   /** Checks of every post: it comes from a page of this daemon, has access, and no user is signed in. */
   const signedOutOnly: MiddlewareHandler<Environment> = async (c, next) => {
-    if (!isFromOwnPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
-    if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
-    if (view.status().authenticated) return await answerProblem(c, parts, PROBLEMS.alreadySignedIn);
+    if (!isFromOwnPage(c.env.incoming)) return await problemResponse(c, parts, PROBLEMS.originRefused);
+    if (!accessCheck.isUnlocked(c.env.incoming))
+      return await problemResponse(c, parts, PROBLEMS.unlockRequired);
+    if (view.status().authenticated) return await problemResponse(c, parts, PROBLEMS.alreadySignedIn);
     return await readable(c, next);
   };
 
@@ -52,7 +53,7 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
   );
 
   app.post("/login/token", async (c) => {
-    if (login === undefined) return await answerProblem(c, parts, PROBLEMS.noLogin);
+    if (login === undefined) return await problemResponse(c, parts, PROBLEMS.noLogin);
     const token = (await form(c)).get("token")?.trim() ?? "";
     try {
       await login.pasteToken(new Secret(token), c.req.raw.signal);
@@ -63,7 +64,7 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
   });
 
   app.post("/login/ldap", async (c) => {
-    if (login === undefined) return await answerProblem(c, parts, PROBLEMS.noLogin);
+    if (login === undefined) return await problemResponse(c, parts, PROBLEMS.noLogin);
     const fields = await form(c);
     try {
       await login.startLdap((fields.get("username") ?? "").trim(), new Secret(fields.get("password") ?? ""));
@@ -76,7 +77,12 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
   app.get("/login/ldap", async (c) => {
     const state = login?.state();
     const underWay = state !== undefined && state.kind !== "failed";
-    if (login === undefined || !underWay || !gate.isUnlocked(c.env.incoming) || view.status().authenticated)
+    if (
+      login === undefined ||
+      !underWay ||
+      !accessCheck.isUnlocked(c.env.incoming) ||
+      view.status().authenticated
+    )
       return c.redirect("/", 303);
     return c.html(loginProgressPage(assets, await login.view()));
   });
@@ -94,9 +100,9 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
 
   app.get("/auth/oidc/start", headersOnly, async (c) => {
     // A login that a foreign page starts could end without a question: the provider may know the user already.
-    if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
-    if (!gate.isUnlocked(c.env.incoming) || view.status().authenticated) return c.redirect("/", 303);
-    if (login === undefined) return await answerProblem(c, parts, PROBLEMS.noLogin);
+    if (isFromForeignPage(c.env.incoming)) return await problemResponse(c, parts, PROBLEMS.originRefused);
+    if (!accessCheck.isUnlocked(c.env.incoming) || view.status().authenticated) return c.redirect("/", 303);
+    if (login === undefined) return await problemResponse(c, parts, PROBLEMS.noLogin);
     try {
       // The name by which the browser came: the cookie is for that one alone.
       const host = (c.env.incoming.headers.host ?? "").toLowerCase();
@@ -114,7 +120,7 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
     const ticket = readCookie(c.env.incoming.headers.cookie, ticketName);
     const answer = new URL(c.req.url).searchParams;
     if (login?.finishOidc(ticket, answer) !== true)
-      return await answerProblem(c, parts, PROBLEMS.noLoginUnderWay);
+      return await problemResponse(c, parts, PROBLEMS.noLoginUnderWay);
     const gone = { name: ticketName, value: "", secure: false, path: OIDC_PATH, maxAgeSeconds: 0 };
     c.header("Set-Cookie", sessionCookie(gone));
     return c.html(callbackPage(assets));

@@ -3,7 +3,7 @@ import type { Environment } from "../../http-api/environment.ts";
 import { PROBLEMS } from "../../http-api/problem.ts";
 import { parseForm } from "../../peer-actions/form.ts";
 import { REPLACEMENT } from "../../../secrets/form-text.ts";
-import { answerProblem } from "./answer.ts";
+import { problemResponse } from "./responses.ts";
 import type { RouteParts } from "./route-parts.ts";
 
 /**
@@ -18,7 +18,7 @@ export function readableFormOnly(parts: RouteParts): MiddlewareHandler<Environme
     if ([...quick].some((entry) => entry.join("").includes(REPLACEMENT))) {
       const fields = parseForm(bytes);
       if (fields === undefined || [...fields.values()].includes(undefined))
-        return await answerProblem(c, parts, PROBLEMS.unreadableForm);
+        return await problemResponse(c, parts, PROBLEMS.unreadableForm);
     }
     return await next();
   };

@@ -3,7 +3,7 @@ import type { ApiParts } from "../../http-api/environment.ts";
 import type { Clipboard } from "../../../desktop/clipboard.ts";
 import type { RuleControl } from "../../../sync/rule-control.ts";
 import type { EnrolmentControl } from "./enrolment-views.ts";
-import type { Gate } from "../access/gate.ts";
+import type { WebAccessCheck } from "../access/access-check.ts";
 import type { LiveUpdates } from "./live-updates.ts";
 import type { Sessions } from "../access/sessions.ts";
 import type { SetupState } from "../state/setup-state.ts";
@@ -28,7 +28,7 @@ export interface SiteParts extends Pick<
 export interface RouteParts extends ApiParts, SiteParts {
   readonly assets: Assets;
   readonly live: LiveUpdates;
-  readonly gate: Gate;
+  readonly accessCheck: WebAccessCheck;
   readonly sessions: Sessions;
   readonly cookieName: string;
   /** Rendered texts of the configuration; undefined where none is set. */

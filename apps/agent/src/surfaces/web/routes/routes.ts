@@ -11,7 +11,7 @@ import { apiRoutes } from "../../http-api/routes.ts";
 import { storeProblem } from "../../http-api/store-problem.ts";
 import type { Environment } from "../../http-api/environment.ts";
 import { MAX_BODY_BYTES, isFromForeignPage, isFromOwnPage } from "../../http-api/request-checks.ts";
-import { answerProblem, isForPart } from "./answer.ts";
+import { problemResponse, isForPart } from "./responses.ts";
 import { mayHoldDraft } from "./draft.ts";
 import { endsSoon } from "./ends-soon.ts";
 import { MAX_FORM_BYTES } from "../state/form-limit.ts";
@@ -21,12 +21,12 @@ import { announcementText } from "../pages/announcements.ts";
 import { configPage } from "../pages/config-page.ts";
 import { indexPage } from "../pages/index-page.ts";
 import { linkRefusedPage, lockedPage, unlockedPage } from "../pages/lock-pages.ts";
-import { loginPage, startingPage, storeAwayPage } from "../pages/login-page.ts";
+import { loginPage, startingPage, storeUnreachablePage } from "../pages/login-page.ts";
 import { enrolmentRoutes } from "./enrolment-routes.ts";
 import { loginRoutes } from "./login-routes.ts";
 import { readableFormOnly } from "./readable-form.ts";
 import { ruleRoutes } from "./rule-routes.ts";
-import { answerCopy } from "./secret-actions.ts";
+import { copyResponse } from "./secret-actions.ts";
 import { secretPageRoutes } from "./secret-routes.ts";
 import { SESSION_LIFETIME_MS } from "../access/sessions.ts";
 import { wizardStage } from "../state/setup-state.ts";
@@ -48,7 +48,7 @@ export function routes(parts: RouteParts): Hono<Environment> {
   const app = new Hono<Environment>();
 
   const limitedTo = (maxSize: number): MiddlewareHandler<Environment> =>
-    bodyLimit({ maxSize, onError: (c) => answerProblem(c, parts, PROBLEMS.bodyTooLarge) });
+    bodyLimit({ maxSize, onError: (c) => problemResponse(c, parts, PROBLEMS.bodyTooLarge) });
   const [limitBody, limitForm] = [limitedTo(MAX_BODY_BYTES), limitedTo(MAX_FORM_BYTES)];
   app.use((c, next) => (mayHoldDraft(c) ? limitForm(c, next) : limitBody(c, next)));
 
@@ -59,7 +59,7 @@ export function routes(parts: RouteParts): Hono<Environment> {
   });
   app.get("/static/:name", async (c) => {
     const asset = assets.find(c.req.path);
-    if (asset === undefined) return await answerProblem(c, parts, PROBLEMS.notFound);
+    if (asset === undefined) return await problemResponse(c, parts, PROBLEMS.notFound);
     const headers = { "Content-Type": asset.type, "Cache-Control": ASSET_CACHE };
     return c.body(new Uint8Array(asset.body), 200, headers);
   });
@@ -68,15 +68,15 @@ export function routes(parts: RouteParts): Hono<Environment> {
   app.route("/", loginRoutes(parts));
   app.route("/", browserRoutes(parts));
 
-  app.notFound((c) => answerProblem(c, parts, removedEndpoint(c.req.path) ?? PROBLEMS.notFound));
+  app.notFound((c) => problemResponse(c, parts, removedEndpoint(c.req.path) ?? PROBLEMS.notFound));
   app.onError((error, c) => {
     const problem = storeProblem(error);
     if (problem !== undefined) {
       logger.debug({ err: error }, "the secrets store did not do what was asked");
-      return answerProblem(c, parts, problem);
+      return problemResponse(c, parts, problem);
     }
     logger.error({ err: error, path: c.req.path }, "request failed");
-    return answerProblem(c, parts, PROBLEMS.internal);
+    return problemResponse(c, parts, PROBLEMS.internal);
   });
   return app;
 }
@@ -99,29 +99,30 @@ async function firstPage(
 }
 
 function browserRoutes(parts: RouteParts): Hono<Environment> {
-  const { view, gate, sessions, streams, live, assets, logger, cookieName, texts } = parts;
+  const { view, accessCheck, sessions, streams, live, assets, logger, cookieName, texts } = parts;
   const { signIn, clipboard, configuration, login, signOut } = parts;
   const app = new Hono<Environment>();
 
   const ownPageOnly: MiddlewareHandler<Environment> = async (c, next) => {
-    if (!isFromOwnPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
+    if (!isFromOwnPage(c.env.incoming)) return await problemResponse(c, parts, PROBLEMS.originRefused);
     return await next();
   };
   /** Fragments, streams and forms: no redirect, because the user would not see its target. */
   const letInOnly: MiddlewareHandler<Environment> = async (c, next) => {
-    if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
-    if (!view.status().authenticated) return await answerProblem(c, parts, PROBLEMS.notSignedIn);
+    if (!accessCheck.isUnlocked(c.env.incoming))
+      return await problemResponse(c, parts, PROBLEMS.unlockRequired);
+    if (!view.status().authenticated) return await problemResponse(c, parts, PROBLEMS.notSignedIn);
     return await next();
   };
 
   app.get("/", async (c) => {
-    if (!gate.isUnlocked(c.env.incoming)) return c.html(lockedPage(assets));
+    if (!accessCheck.isUnlocked(c.env.incoming)) return c.html(lockedPage(assets));
     if (view.status().authenticated) return c.redirect(await firstPage(parts, c.req.raw.signal), 303);
-    if (login === undefined) return await answerProblem(c, parts, PROBLEMS.noLogin);
+    if (login === undefined) return await problemResponse(c, parts, PROBLEMS.noLogin);
     const state = login.state();
     if (state !== undefined && state.kind !== "failed") return c.redirect("/login/ldap", 303);
     const shown = await login.view();
-    if (shown.storeAway) return c.html(storeAwayPage(assets, shown));
+    if (shown.storeUnreachable) return c.html(storeUnreachablePage(assets, shown));
     const starting = shown.reason === NOT_TRIED_YET && view.status().uptime_seconds < STARTING_SECONDS;
     if (starting) return c.html(startingPage(assets));
     return c.html(loginPage(assets, { view: shown, text: texts.login }));
@@ -145,14 +146,14 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
   app.get("/ui", (c) => c.redirect("/ui/", 303));
   app.get("/ui/", (c) => {
     const status = view.status();
-    if (!gate.isUnlocked(c.env.incoming) || !status.authenticated) return c.redirect("/", 303);
+    if (!accessCheck.isUnlocked(c.env.incoming) || !status.authenticated) return c.redirect("/", 303);
     const announcement = announcementText(c.req.query("done"));
     return c.html(indexPage(assets, status, view.rules(), texts.secretView, announcement));
   });
 
   app.get("/ui/sse", letInOnly, headersOnly, async (c) => {
-    if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
-    const owner = gate.session(c.env.incoming);
+    if (isFromForeignPage(c.env.incoming)) return await problemResponse(c, parts, PROBLEMS.originRefused);
+    const owner = accessCheck.session(c.env.incoming);
     const topic = c.req.query("show");
     const first = await live.pageFrames(topic);
     streams.open(c.env.outgoing, {
@@ -165,7 +166,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
 
   // Other paths below /ui/: without access or sign-in there is a redirect to the sign-in, and no other information.
   app.get("/ui/*", async (c, next) => {
-    const letIn = gate.isUnlocked(c.env.incoming) && view.status().authenticated;
+    const letIn = accessCheck.isUnlocked(c.env.incoming) && view.status().authenticated;
     if (letIn) return await next();
     // A part of a page, asked for by htmx, cannot send the page elsewhere.
     return isForPart(c) ? await letInOnly(c, next) : c.redirect("/", 303);
@@ -180,7 +181,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
 
   app.post("/ui/sign-out", async (c) => {
     if (signOut === undefined || !canSignOut(view.status()))
-      return await answerProblem(c, parts, PROBLEMS.notSignedOut);
+      return await problemResponse(c, parts, PROBLEMS.notSignedOut);
     await signOut();
     sessions.endAll();
     streams.closeAll();
@@ -190,9 +191,9 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
 
   app.post("/ui/copy-token", async (c) => {
     const token = signIn.token();
-    if (token === undefined) return await answerProblem(c, parts, PROBLEMS.noToken);
+    if (token === undefined) return await problemResponse(c, parts, PROBLEMS.noToken);
     logger.info({ by: "page" }, "store token copied to the clipboard");
-    return await answerCopy(c, parts, await clipboard.copy(token));
+    return await copyResponse(c, parts, await clipboard.copy(token));
   });
 
   app.post("/ui/sync", async (c) => {

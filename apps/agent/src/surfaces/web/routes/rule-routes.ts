@@ -2,7 +2,7 @@ import { Hono } from "hono";
 import { PROBLEMS } from "../../http-api/problem.ts";
 import type { RuleView } from "../../../status.ts";
 import type { Environment } from "../../http-api/environment.ts";
-import { answerProblem } from "./answer.ts";
+import { problemResponse } from "./responses.ts";
 import { endsSoon } from "./ends-soon.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { announcementText } from "../pages/announcements.ts";
@@ -22,7 +22,7 @@ export function ruleRoutes(parts: RouteParts): Hono<Environment> {
 
   app.get("/ui/rules/:name/", async (c) => {
     const rule = find(c.req.param("name"));
-    if (rule === undefined) return await answerProblem(c, parts, PROBLEMS.noRule);
+    if (rule === undefined) return await problemResponse(c, parts, PROBLEMS.noRule);
     const wanted = c.req.query("diff") === "true";
     const next = wanted ? await ruleControl.nextChange(rule.name, c.req.raw.signal) : undefined;
     const announcement = announcementText(c.req.query("done"));
@@ -32,16 +32,16 @@ export function ruleRoutes(parts: RouteParts): Hono<Environment> {
   app.post("/ui/rules/:name/", async (c) => {
     const rule = find(c.req.param("name"));
     const action = new URLSearchParams(await c.req.text()).get("action");
-    if (rule === undefined) return await answerProblem(c, parts, PROBLEMS.noRule);
+    if (rule === undefined) return await problemResponse(c, parts, PROBLEMS.noRule);
     if (action === "sync") {
       const { job, done } = view.syncNow(rule.name);
       logger.info({ job, rule: rule.name, by: "page" }, "sync requested");
       const ended = await endsSoon(done);
       return c.redirect(`${ruleUrl(rule.name)}${ended ? "?done=synced" : ""}`, 303);
     }
-    if (action !== "pause" && action !== "resume") return await answerProblem(c, parts, PROBLEMS.noRule);
+    if (action !== "pause" && action !== "resume") return await problemResponse(c, parts, PROBLEMS.noRule);
     const outcome = await ruleControl.setPaused(rule.name, action === "pause");
-    if (outcome === "unknown_rule") return await answerProblem(c, parts, PROBLEMS.noRule);
+    if (outcome === "unknown_rule") return await problemResponse(c, parts, PROBLEMS.noRule);
     if (outcome === "configured") {
       return c.html(rulePage(assets, view.status(), { rule, refusal: BY_CONFIGURATION }), 409);
     }

@@ -22,7 +22,7 @@ import type { SecretEditor } from "../../../secrets/secret-editor.ts";
 import { folderOf, lastName, storePath } from "../../../secrets/url-path.ts";
 import type { Environment } from "../../http-api/environment.ts";
 import { pathOf } from "../../http-api/request-checks.ts";
-import { answerProblem, isForPart } from "./answer.ts";
+import { problemResponse, isForPart } from "./responses.ts";
 import { isDamaged } from "./draft.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { announcementText, type Announcement } from "../pages/announcements.ts";
@@ -67,18 +67,20 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
 
   return async (c) => {
     const path = storePath(pathOf(c.env.incoming), SECRETS_PREFIX);
-    if (path === undefined) return await answerProblem(c, parts, PROBLEMS.badEncoding);
+    if (path === undefined) return await problemResponse(c, parts, PROBLEMS.badEncoding);
     const form = new URLSearchParams(await c.req.text());
     const action = form.get("action");
     if (path === "" || path.endsWith("/")) {
-      return action === "new" ? await begin(c, path, form) : await answerProblem(c, parts, PROBLEMS.notFound);
+      return action === "new"
+        ? await begin(c, path, form)
+        : await problemResponse(c, parts, PROBLEMS.notFound);
     }
     checkPath(path);
     if (action === "copy") return await copy(c, path, form);
     const refusal = policy.refusal(path);
     if (refusal !== undefined) {
       const problem = refusal === "enrolment" ? PROBLEMS.enrolmentOwned : PROBLEMS.notEditable;
-      return await answerProblem(c, parts, problem);
+      return await problemResponse(c, parts, problem);
     }
     switch (action) {
       case "save":
@@ -89,20 +91,20 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
       case "delete":
         return await remove(c, path, form);
       default:
-        return await answerProblem(c, parts, PROBLEMS.notFound);
+        return await problemResponse(c, parts, PROBLEMS.notFound);
     }
   };
 
   /** New secret: leads to the page of a path that holds nothing, which creates it. */
   async function begin(c: Ctx, folder: string, form: URLSearchParams): Promise<Response> {
-    if (!policy.coversFolder(folder)) return await answerProblem(c, parts, PROBLEMS.notEditable);
+    if (!policy.coversFolder(folder)) return await problemResponse(c, parts, PROBLEMS.notEditable);
     const name = form.get("name") ?? "";
     const path = folder + name;
     const refuse = (status: 409 | 422, refusal: string): Promise<Response> =>
       pages.folder(c, folder, { status, refusal, typed: name });
     if (name.includes("/")) return await refuse(422, "A new secret's name is one segment, without a slash.");
     if (!isUsablePath(name)) return await refuse(422, "A secret cannot have this name.");
-    if (policy.refusal(path) === "enrolment") return await answerProblem(c, parts, PROBLEMS.enrolmentOwned);
+    if (policy.refusal(path) === "enrolment") return await problemResponse(c, parts, PROBLEMS.enrolmentOwned);
     if ((await read(path)) !== undefined) return await refuse(409, `There is a secret "${name}" already.`);
     return c.redirect(secretUrl(path), 303);
   }
@@ -116,7 +118,7 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
   ): Promise<Response> {
     const version = wholeNumber(form.get("version"));
     if (version === undefined)
-      return await answerProblem(c, parts, { code: "unusable_field", detail: BAD_VERSION });
+      return await problemResponse(c, parts, { code: "unusable_field", detail: BAD_VERSION });
     const saved = (): Response => done(c, path, version === 0 ? "created" : undefined);
     const stored = await read(path);
     const stale = async (): Promise<Response> => {
@@ -126,7 +128,7 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
     if (version !== (stored?.version ?? 0)) return await stale();
     if (action === "restore") return await restore(c, path, version, form);
     const outcome = edited(action, stored?.fields ?? new Map(), form);
-    if ("refusal" in outcome) return await answerProblem(c, parts, EDIT_REFUSALS[outcome.refusal]);
+    if ("refusal" in outcome) return await problemResponse(c, parts, EDIT_REFUSALS[outcome.refusal]);
     return (await write(path, outcome.fields, version)) ? saved() : await stale();
   }
 
@@ -178,9 +180,9 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
   async function copy(c: Ctx, path: string, form: URLSearchParams): Promise<Response> {
     const name = fieldName(form.get("field"));
     const value = name === undefined ? undefined : (await store.read(path)).fields.get(name);
-    if (value === undefined) return await answerProblem(c, parts, PROBLEMS.nothingStored);
+    if (value === undefined) return await problemResponse(c, parts, PROBLEMS.nothingStored);
     logger.info({ path, by: "page" }, "secret copied to the clipboard");
-    return await answerCopy(c, parts, await clipboard.copy(new Secret(textOf(value))), path);
+    return await copyResponse(c, parts, await clipboard.copy(new Secret(textOf(value))), path);
   }
 
   function edited(action: "save" | "add" | "remove", fields: Fields, form: URLSearchParams): EditOutcome {
@@ -225,7 +227,7 @@ const COPY_REFUSALS: Readonly<Record<Exclude<CopyOutcome, "copied">, string>> = 
  *
  * @param path the secret whose page it was; undefined: the token was copied, from any page
  */
-export async function answerCopy(
+export async function copyResponse(
   c: Ctx,
   parts: RouteParts,
   outcome: CopyOutcome,
@@ -236,7 +238,7 @@ export async function answerCopy(
   if (outcome !== "copied") {
     const error = COPY_REFUSALS[outcome];
     if (inPlace) return c.html(html`<span class="error">${error}</span>`);
-    return await answerProblem(c, parts, { detail: error, code: "clipboard_failed" });
+    return await problemResponse(c, parts, { detail: error, code: "clipboard_failed" });
   }
   if (inPlace) return c.html(html`${announcementText(announcement)}`);
   return path === undefined ? c.redirect(`/ui/?done=${announcement}`, 303) : done(c, path, announcement);

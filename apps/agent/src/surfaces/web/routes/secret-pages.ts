@@ -7,7 +7,7 @@ import { searchNames } from "../../../secrets/search-names.ts";
 import type { SecretEditor } from "../../../secrets/secret-editor.ts";
 import { folderOf } from "../../../secrets/url-path.ts";
 import type { Environment } from "../../http-api/environment.ts";
-import { answerProblem } from "./answer.ts";
+import { problemResponse } from "./responses.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { listFolder, type Listing } from "../state/secret-listing.ts";
 import { announcementText } from "../pages/announcements.ts";
@@ -93,7 +93,8 @@ export class SecretPages {
 
   /** A part of a page, which htmx puts in its place. */
   async part(c: Ctx, path: string, part: string): Promise<Response> {
-    if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, this.#parts, PROBLEMS.originRefused);
+    if (isFromForeignPage(c.env.incoming))
+      return await problemResponse(c, this.#parts, PROBLEMS.originRefused);
     const { store, policy } = this.#secrets;
     if (part === "tree" && (path === "" || path.endsWith("/"))) {
       return c.html(treeItems(branch(path, await listFolder(this.#secrets, path)), ""));
@@ -111,11 +112,11 @@ export class SecretPages {
       case "row":
         return c.html(fieldRow(name, value, { path, revealed: false, editable, old: false }));
       case "edit":
-        if (!editable) return await answerProblem(c, this.#parts, PROBLEMS.notEditable);
+        if (!editable) return await problemResponse(c, this.#parts, PROBLEMS.notEditable);
         this.#logReveal(path);
         return c.html(editRow(name, value, version, path));
       default:
-        return await answerProblem(c, this.#parts, PROBLEMS.notFound);
+        return await problemResponse(c, this.#parts, PROBLEMS.notFound);
     }
   }
 

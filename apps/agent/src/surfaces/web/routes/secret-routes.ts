@@ -3,7 +3,7 @@ import { PROBLEMS } from "../../http-api/problem.ts";
 import { storePath } from "../../../secrets/url-path.ts";
 import type { Environment } from "../../http-api/environment.ts";
 import { pathOf } from "../../http-api/request-checks.ts";
-import { answerProblem } from "./answer.ts";
+import { problemResponse } from "./responses.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { SECRETS_PREFIX } from "../pages/secrets/links.ts";
 import { PAGE_WAIT_MS } from "../../../secrets/page-wait.ts";
@@ -17,7 +17,7 @@ export function secretPageRoutes(parts: RouteParts): Hono<Environment> {
   app.get(`${SECRETS_PREFIX}*`, async (c) => {
     if (c.req.path === SECRETS_PREFIX.slice(0, -1)) return c.redirect(SECRETS_PREFIX, 303);
     const path = storePath(pathOf(c.env.incoming), SECRETS_PREFIX);
-    if (path === undefined) return await answerProblem(c, parts, PROBLEMS.badEncoding);
+    if (path === undefined) return await problemResponse(c, parts, PROBLEMS.badEncoding);
     const pages = new SecretPages(parts, parts.secrets.within(PAGE_WAIT_MS));
     const part = c.req.query("part");
     if (part !== undefined) return await pages.part(c, path, part);

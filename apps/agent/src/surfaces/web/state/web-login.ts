@@ -37,7 +37,7 @@ export interface LoginView {
   /** Reason why no user is signed in. */
   readonly reason: string | null;
   /** The reason is that the store does not answer about a token; the daemon asks it again by itself. */
-  readonly storeAway: boolean;
+  readonly storeUnreachable: boolean;
   /** `store.borrow_only`: no login here at all. */
   readonly borrowOnly: boolean;
 }
@@ -70,14 +70,14 @@ export class WebLogin {
 
   async view(): Promise<LoginView> {
     const { logins, signIn, username } = this.#parts;
-    const { reason, storeAway = false } = signIn.state();
+    const { reason, storeUnreachable = false } = signIn.state();
     return {
       method: logins.kind,
       form: (await this.#refusal()) === undefined ? logins.interactiveKind : undefined,
       username,
       state: this.state(),
       reason,
-      storeAway,
+      storeUnreachable,
       borrowOnly: this.#borrowOnly() !== undefined,
     };
   }

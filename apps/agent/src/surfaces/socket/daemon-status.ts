@@ -16,10 +16,10 @@ const statusSchema = agentStatusSchema
   .partial();
 
 /** Status that the running daemon tells. */
-export type DaemonWord = z.infer<typeof statusSchema>;
+export type ReportedStatus = z.infer<typeof statusSchema>;
 
 /** Facts that only the running daemon knows, and the sockets that can be seen without it. */
-export type DaemonLook = Pick<CommandStatus, "daemon" | "api" | "peers"> &
+export type DaemonStatus = Pick<CommandStatus, "daemon" | "api" | "peers"> &
   Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules">> & {
     /** Why it cannot use the store, or why its files are stale. */
     readonly storeFault?: { readonly reachable: boolean; readonly last_error: string | null };
@@ -27,18 +27,18 @@ export type DaemonLook = Pick<CommandStatus, "daemon" | "api" | "peers"> &
   };
 
 /** Asks the running daemon, where the configuration has a place to ask it. Never throws. */
-export async function lookAtDaemon(places: Places, { api, web }: Config): Promise<DaemonLook> {
+export async function readDaemonStatus(places: Places, { api, web }: Config): Promise<DaemonStatus> {
   if (!api.enabled && !web.enabled) return {};
   const socket = api.enabled ? apiSocketPath(places, api) : undefined;
   const seen = await askDaemon(places, socket);
   const { uptime_seconds: uptime, sync, rules, store, config, peers } = seen ?? {};
-  const inTrouble = store !== undefined && (!store.reachable || sync?.state === "stale");
+  const hasFault = store !== undefined && (!store.reachable || sync?.state === "stale");
   return {
     daemon: { running: seen !== undefined },
     ...(uptime !== undefined && { uptime_seconds: uptime }),
     ...(sync !== undefined && { sync }),
     ...(rules !== undefined && { rules }),
-    ...(inTrouble && { storeFault: store }),
+    ...(hasFault && { storeFault: store }),
     ...(config !== undefined && { config }),
     ...(socket !== undefined && { api: { socket, present: await isSocket(socket) } }),
     ...(peers !== undefined && { peers }),
@@ -49,7 +49,10 @@ export async function lookAtDaemon(places: Places, { api, web }: Config): Promis
  * Asks the running daemon over its API socket or its web port; undefined if neither answers.
  * @param socket undefined where it has none
  */
-export async function askDaemon(places: Places, socket: string | undefined): Promise<DaemonWord | undefined> {
+export async function askDaemon(
+  places: Places,
+  socket: string | undefined,
+): Promise<ReportedStatus | undefined> {
   const answer = await new DaemonClient(places.runtime, socket).get("/api/v1/status");
   return statusSchema.safeParse(answer?.body).data;
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { readCookie } from "@devplat/web-kit";
-import type { ApiGate } from "../../http-api/environment.ts";
+import type { AccessCheck } from "../../http-api/environment.ts";
 import { PROBLEMS, type Problem } from "../../http-api/problem.ts";
 import { pathOf, requestFault } from "../../http-api/request-checks.ts";
 import type { PortGuard } from "./port-guard.ts";
@@ -10,7 +10,7 @@ import type { WebKey } from "./web-key.ts";
 /** Any user of the host, a load balancer or a supervisor may ask these; they say nothing about the user. */
 const OPEN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
-export interface GateOptions {
+export interface WebAccessParts {
   readonly guard: PortGuard;
   readonly sessions: Sessions;
   readonly webKey: WebKey;
@@ -22,10 +22,10 @@ export interface GateOptions {
 }
 
 /** Decides about requests to the web port. Checks without a route run before routing. A route names the other ones. */
-export class Gate implements ApiGate {
-  readonly #options: GateOptions;
+export class WebAccessCheck implements AccessCheck {
+  readonly #options: WebAccessParts;
 
-  constructor(options: GateOptions) {
+  constructor(options: WebAccessParts) {
     this.#options = options;
   }
 

@@ -1,6 +1,10 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { Context } from "hono";
-import { answerProblem as answerDocument, isForPrograms, problemStatus } from "../../http-api/answer.ts";
+import {
+  problemResponse as answerDocument,
+  isForPrograms,
+  problemStatus,
+} from "../../http-api/problem-response.ts";
 import type { Environment } from "../../http-api/environment.ts";
 import type { Problem } from "../../http-api/problem.ts";
 import { draftOf } from "./draft.ts";
@@ -13,9 +17,9 @@ const NO_DRAFT: ReadonlySet<Problem["code"]> = new Set(["origin_refused", "bad_p
 
 /** Answers with a problem: a document under /api/ and for the probes, a page elsewhere, with the site's header for whoever is in it,
  * and with what was typed into a form that has failed. */
-export async function answerProblem(
+export async function problemResponse(
   c: Context<Environment>,
-  parts: Pick<RouteParts, "assets" | "gate" | "view">,
+  parts: Pick<RouteParts, "assets" | "accessCheck" | "view">,
   problem: Problem,
 ): Promise<Response> {
   if (isForPrograms(c.req.path)) return answerDocument(c, problem);
@@ -37,11 +41,11 @@ export async function answerProblem(
 /** Nobody whom a check of the request turned away sees anything of the site. */
 function isInSite(
   c: Context<Environment>,
-  { gate, view }: Pick<RouteParts, "gate" | "view">,
+  { accessCheck, view }: Pick<RouteParts, "accessCheck" | "view">,
   { code }: Problem,
 ): boolean {
   if (!c.req.path.startsWith("/ui/") || code === "origin_refused") return false;
-  return gate.isUnlocked(c.env.incoming) && view.status().authenticated;
+  return accessCheck.isUnlocked(c.env.incoming) && view.status().authenticated;
 }
 
 /** A row that could not be loaded takes the place of a row. */

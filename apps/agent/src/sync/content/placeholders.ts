@@ -2,16 +2,16 @@ import { randomInt } from "node:crypto";
 import type { DocumentFormat } from "@devplat/document-edit";
 import { STRUCTURED_FORMATS, type PlacedValue } from "./printed-value.ts";
 
-/** Random digits of a mark: no value holds them by chance or by guess. */
+/** Random digits of a placeholder: no value holds them by chance or by guess. */
 const RANDOM_DIGITS = 10;
-/** Digits of the number of a printed value. With the random ones and two more the mark is a 64-bit integer. */
+/** Digits of the number of a printed value. With the random ones and two more the placeholder is a 64-bit integer. */
 const INDEX_DIGITS = 6;
 
 /**
- * Marks in place of printed values: digits where a format has types, as digits are valid wherever a scalar is, also as
+ * Placeholders of printed values: digits where a format has types, as digits are valid wherever a scalar is, also as
  * part of a word; else they begin with letters, so that they may be names.
  */
-export class PlaceMarks {
+export class Placeholders {
   readonly #places: readonly (PlacedValue | undefined)[];
   readonly #format: DocumentFormat;
   readonly #prefix: string;
@@ -26,19 +26,19 @@ export class PlaceMarks {
     this.#pattern = new RegExp(`("?)${this.#prefix}(\\d{${INDEX_DIGITS}})("?)`, "g");
   }
 
-  /** The mark that is printed in place of a value. */
-  markFor(index: number): string {
-    const mark = this.#prefix + String(index).padStart(INDEX_DIGITS, "0");
+  /** The placeholder that is printed in place of a value. */
+  placeholderFor(index: number): string {
+    const placeholder = this.#prefix + String(index).padStart(INDEX_DIGITS, "0");
     const { isQuoted = false, indent = 0 } = this.#places[index] ?? {};
-    return isQuoted && this.#format.values.quotes ? `"${mark}"` : " ".repeat(indent) + mark;
+    return isQuoted && this.#format.values.quotes ? `"${placeholder}"` : " ".repeat(indent) + placeholder;
   }
 
-  /** Numbers of the printed values whose marks are in a text. */
+  /** Numbers of the printed values whose placeholders are in a text. */
   found(text: string): number[] {
     return [...text.matchAll(this.#pattern)].map((match) => Number(match[2]));
   }
 
-  /** The text with each mark replaced. Default: by the printed value. */
+  /** The text with each placeholder replaced. Default: by the printed value. */
   fill(text: string, valueOf: (place: PlacedValue) => string = ({ value }) => value): string {
     return text.replace(this.#pattern, (match, open: string, digits: string, close: string, at: number) => {
       const place = this.#places[Number(digits)];
