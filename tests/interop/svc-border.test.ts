@@ -36,7 +36,7 @@ describe("border policy on the wire", () => {
       stand.codeHost.resetCalls();
       const answer = await fetch(stand.svc.url + path, headers === undefined ? {} : { headers });
       assert.equal(answer.status, 403);
-      assert.match(await answer.text(), /mint a token of this service/);
+      assert.match(await answer.text(), /create a token of this service/);
       assert.equal(stand.codeHost.calls.length, 0);
     });
   }
