@@ -24,7 +24,7 @@ import { WithheldFields } from "./withheld-fields.ts";
 
 const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
-export interface ApiRoutesOptions {
+export interface ApiRoutesParts {
   readonly codeHost: CodeHost;
   readonly credentials: CredentialCheck;
   readonly limited: LimitedRequests;
@@ -36,12 +36,12 @@ export interface ApiRoutesOptions {
 
 /** The proxy of the code host's API: who, whether, and then a stream both ways. */
 export class ApiRoutes implements ApiHandler {
-  readonly #options: ApiRoutesOptions;
+  readonly #parts: ApiRoutesParts;
   readonly #addresses: ApiAddresses;
 
-  constructor(options: ApiRoutesOptions) {
-    this.#options = options;
-    this.#addresses = new ApiAddresses(options.codeHost);
+  constructor(parts: ApiRoutesParts) {
+    this.#parts = parts;
+    this.#addresses = new ApiAddresses(parts.codeHost);
   }
 
   accepts(virtualHost: VirtualHost, requestTarget: string): boolean {
@@ -63,7 +63,7 @@ export class ApiRoutes implements ApiHandler {
   }
 
   async #serve(context: RequestContext, target: ApiTarget, virtualHost: VirtualHost): Promise<void> {
-    const { credentials, limited } = this.#options;
+    const { credentials, limited } = this.#parts;
     const { request } = context;
     const fault = requestFault(context, target, (text) => credentials.carriesOwnToken(text));
     if (fault !== undefined) {
@@ -112,7 +112,7 @@ export class ApiRoutes implements ApiHandler {
     forward: Forward,
     caller: Caller,
   ): Promise<void> {
-    const { upstream } = this.#options;
+    const { upstream } = this.#parts;
     const { request } = context;
     const url = new URL(`${target.base}${target.path === "" ? "" : admitted.path}`);
     url.search = admitted.query;
@@ -173,7 +173,7 @@ export class ApiRoutes implements ApiHandler {
 
   #view({ request }: RequestContext, virtualHost: VirtualHost): ApiView {
     if (virtualHost !== "management") return SAME_VIEW;
-    const { codeHost, address } = this.#options;
+    const { codeHost, address } = this.#parts;
     const origin = `${address.isHttps ? "https" : "http"}://${request.headers.host ?? new URL(address.baseUrl).host}`;
     const rest = codeHost.kind === "gitea" ? "/api/v1" : "/api/v3";
     return pathView([
@@ -186,7 +186,7 @@ export class ApiRoutes implements ApiHandler {
   #refuse(context: RequestContext, target: ApiTarget, refusal: Refusal): void {
     context.principal ??= refusal.principal;
     answerApiError(context, refusal.status, refusal.message, refusal.headers);
-    this.#options.audit.record({
+    this.#parts.audit.record({
       action: "access.denied",
       outcome: "denied",
       actor: principalActor(context.principal),
@@ -201,7 +201,7 @@ export class ApiRoutes implements ApiHandler {
     if (!admitted.writes) return;
     const outcome: AuditOutcome =
       status > 0 && status < 400 ? "allowed" : [401, 403, 404].includes(status) ? "denied" : "failed";
-    this.#options.audit.record({
+    this.#parts.audit.record({
       action: "api.write",
       outcome,
       actor: principalActor(caller.principal),
@@ -219,7 +219,7 @@ export class ApiRoutes implements ApiHandler {
       context.response.destroy();
       return;
     }
-    this.#options.logger.warn({ request_id: context.id, err: error }, "a request of the API failed");
+    this.#parts.logger.warn({ request_id: context.id, err: error }, "a request of the API failed");
     if (known === undefined) {
       answerApiError(context, 500, `internal error; the log has more under ${context.id}`);
     } else answerApiError(context, known.status, known.message);

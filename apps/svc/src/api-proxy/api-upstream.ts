@@ -54,16 +54,16 @@ export class ApiUpstream {
   >();
 
   /** @param idleMs default {@link API_IDLE_MS} @param maxConnections to one origin; default {@link MAX_CONNECTIONS} */
-  constructor(options: {
+  constructor(parts: {
     readonly connections: UpstreamConnections;
     readonly metrics: Metrics;
     readonly idleMs?: number;
     readonly maxConnections?: number;
   }) {
-    this.#connections = options.connections;
-    this.#metrics = options.metrics;
-    this.#idleMs = options.idleMs ?? API_IDLE_MS;
-    this.#maxConnections = options.maxConnections ?? MAX_CONNECTIONS;
+    this.#connections = parts.connections;
+    this.#metrics = parts.metrics;
+    this.#idleMs = parts.idleMs ?? API_IDLE_MS;
+    this.#maxConnections = parts.maxConnections ?? MAX_CONNECTIONS;
   }
 
   /**

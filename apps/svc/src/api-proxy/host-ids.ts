@@ -61,17 +61,17 @@ export class HostIds {
   readonly #pullRequests: BoundedMap<string, boolean>;
   readonly #nodeFacts: BoundedMap<string, NodeFacts>;
 
-  constructor(options: {
+  constructor(parts: {
     readonly upstream: Pick<ApiUpstream, "ask">;
     readonly host: Pick<CodeHost, "apiUrl" | "graphqlUrl">;
     readonly userAgent: string;
     readonly clock: Clock;
   }) {
-    this.#upstream = options.upstream;
-    this.#host = options.host;
-    this.#userAgent = options.userAgent;
-    this.#clock = options.clock;
-    const bounds = { max: MAX_KEPT, ttlMs: KEPT_MS, now: () => options.clock.monotonic() };
+    this.#upstream = parts.upstream;
+    this.#host = parts.host;
+    this.#userAgent = parts.userAgent;
+    this.#clock = parts.clock;
+    const bounds = { max: MAX_KEPT, ttlMs: KEPT_MS, now: () => parts.clock.monotonic() };
     this.#numbers = new BoundedMap(bounds);
     this.#repositories = new BoundedMap(bounds);
     this.#pullRequests = new BoundedMap(bounds);

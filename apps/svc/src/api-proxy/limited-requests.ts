@@ -4,6 +4,7 @@ import { HeldBytes } from "../http/server/held-bytes.ts";
 import { parseApiPath } from "../scopes/rest/api-path.ts";
 import { readGraphqlRequest } from "../scopes/graphql/graphql-request.ts";
 import { BODY_CHECKED, restBodyFault } from "../scopes/rest/rest-body.ts";
+import type { Decision } from "../scopes/decision.ts";
 import type { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import {
   contentByBody,
@@ -96,12 +97,10 @@ export class LimitedRequests {
       return refusal(caller, "Requests that name another caller in their address are refused");
     // Servers read parameters out of a body, too, and would use those, not the checked ones.
     if (!writes && hasBody(request)) return refusal(caller, `A body with ${method} is refused: ${UNREAD}`);
-    const authorizers = await this.#authorizers.rest();
-    if (limits === undefined || authorizers === undefined) return refusal(caller, NOT_OPEN);
-    const decision = await authorizers.decide({ method, path, query }, limits, resolver);
-    if (decision.kind === "refused") return refusal(caller, decision.message);
-    const refused = caller.permits(decision.required);
-    if (refused !== undefined) return { ...refused, message: `${refused.message} (${decision.rule})` };
+    const authorizer = await this.#authorizers.rest();
+    if (limits === undefined || authorizer === undefined) return refusal(caller, NOT_OPEN);
+    const decision = permitted(caller, await authorizer.decide({ method, path, query }, limits, resolver));
+    if (decision.kind === "refuse") return decision;
     let body: string | undefined;
     const repository = decision.required.repositories[0] ?? "";
     const adds = [...(decision.adds ?? [])];
@@ -153,13 +152,12 @@ export class LimitedRequests {
     context.continue();
     const request = readGraphqlRequest(await this.#readBody(context));
     if (typeof request === "string") throw new ApiError("body_malformed", 400, request, { remedy: "final" });
-    const decision = await this.#ids.evenly(
+    const decided = await this.#ids.evenly(
       async () => authorizer.decide(request, limits, resolver),
       (outcome) => outcome.kind === "refused" && outcome.conceals === true,
     );
-    if (decision.kind === "refused") return refusal(caller, decision.message);
-    const refused = caller.permits(decision.required);
-    if (refused !== undefined) return { ...refused, message: `${refused.message} (${decision.rule})` };
+    const decision = permitted(caller, decided);
+    if (decision.kind === "refuse") return decision;
     if (
       !allows(limits.scopes, "workflows", "write") &&
       (await changesWorkflows(decision.adds ?? [], resolver))
@@ -176,6 +174,16 @@ export class LimitedRequests {
       action: decision.rule,
     };
   }
+}
+
+/** The decision where the caller has the required permissions, else the refusal. */
+function permitted(
+  caller: Caller,
+  decision: Decision,
+): Extract<Decision, { readonly kind: "requires" }> | Refusal {
+  if (decision.kind === "refused") return refusal(caller, decision.message);
+  const refused = caller.permits(decision.required);
+  return refused === undefined ? decision : { ...refused, message: `${refused.message} (${decision.rule})` };
 }
 
 /** Maximum commits and pull requests of one request that are compared; each takes some requests to the code host. */

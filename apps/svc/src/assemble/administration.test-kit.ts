@@ -70,7 +70,14 @@ export async function startAdministration(options: AdministrationOptions = {}): 
   const address = new OwnAddress(options.baseUrl);
   const purged: string[] = [];
   const clock = options.clock ?? systemClock;
-  const audit = new AuditRecorder({ store: store.audit, auditLog: logger, logger, clock });
+  const audit = new AuditRecorder({
+    store: store.audit,
+    auditLog: logger,
+    logger,
+    clock,
+    onRecorded: () => undefined,
+    onDropped: () => undefined,
+  });
   const activity = new Activity(clock);
   const health = new Health({
     activity,

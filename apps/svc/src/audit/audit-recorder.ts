@@ -18,21 +18,21 @@ const COMPLAIN_EVERY_MS = 60_000;
 /** Added to the last denial that is recorded in a minute. */
 const LAST_DENIAL = "further denials within the minute are in the access log only";
 
-export interface AuditRecorderOptions {
+export interface AuditRecorderParts {
   readonly store: AuditStore;
   /** Gets one line per event immediately. */
   readonly auditLog: Logger;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Called with each recorded event. */
-  readonly onRecorded?: (event: AuditEvent) => void;
+  readonly onRecorded: (event: AuditEvent) => void;
   /** Called with the number of lost records. */
-  readonly onDropped?: (count: number) => void;
+  readonly onDropped: (count: number) => void;
 }
 
 /** Records events: a log line immediately, and rows in batches after the requests. */
 export class AuditRecorder implements AuditTrail {
-  readonly #options: AuditRecorderOptions;
+  readonly #parts: AuditRecorderParts;
   #waiting: AuditRecord[] = [];
   #dropped = 0;
   #complainedAt = -Infinity;
@@ -40,19 +40,19 @@ export class AuditRecorder implements AuditTrail {
   readonly #ids = new OrderedIds();
   readonly #denials: DenialLimits;
 
-  constructor(options: AuditRecorderOptions) {
-    this.#options = options;
-    this.#denials = new DenialLimits(options.clock);
+  constructor(parts: AuditRecorderParts) {
+    this.#parts = parts;
+    this.#denials = new DenialLimits(parts.clock);
   }
 
   record(event: AuditEvent): void {
     const verdict = this.#denials.classify(event);
     if (verdict === "leave_out") return;
-    this.#options.onRecorded?.(event);
+    this.#parts.onRecorded(event);
     const last = verdict === "record_as_last";
     const record = this.#clean(last ? { ...event, details: { ...event.details, more: LAST_DENIAL } } : event);
     const { action, outcome, actor, target, remoteAddress, requestId, details, id } = record;
-    this.#options.auditLog.info(
+    this.#parts.auditLog.info(
       {
         audit_id: id,
         action,
@@ -74,7 +74,7 @@ export class AuditRecorder implements AuditTrail {
   /** Writes regularly until the signal fires, and then writes the rest. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#options.clock.sleep(WRITE_INTERVAL_MS, signal).catch(() => undefined);
+      await this.#parts.clock.sleep(WRITE_INTERVAL_MS, signal).catch(() => undefined);
       await this.flush();
     }
     await this.flush();
@@ -92,7 +92,7 @@ export class AuditRecorder implements AuditTrail {
       const batch = this.#waiting.slice(0, BATCH);
       try {
         // A batch whose response was lost is written again: the store takes each id once.
-        await this.#options.store.append(batch);
+        await this.#parts.store.append(batch);
       } catch (error) {
         this.#complain(error);
         return;
@@ -103,15 +103,15 @@ export class AuditRecorder implements AuditTrail {
 
   #lose(count: number): void {
     this.#dropped += count;
-    this.#options.onDropped?.(count);
+    this.#parts.onDropped(count);
     this.#complain(undefined);
   }
 
   #complain(error: unknown): void {
-    const now = this.#options.clock.monotonic();
+    const now = this.#parts.clock.monotonic();
     if (now - this.#complainedAt < COMPLAIN_EVERY_MS) return;
     this.#complainedAt = now;
-    this.#options.logger.warn(
+    this.#parts.logger.warn(
       {
         ...(error === undefined ? {} : { err: error }),
         waiting: this.#waiting.length,
@@ -123,7 +123,7 @@ export class AuditRecorder implements AuditTrail {
 
   #clean(event: AuditEvent): AuditRecord {
     const { action, outcome, actor, target, remoteAddress, requestId, details } = event;
-    const at = this.#options.clock.now();
+    const at = this.#parts.clock.now();
     return {
       id: this.#ids.next(at),
       at,

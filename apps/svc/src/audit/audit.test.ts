@@ -50,6 +50,7 @@ function recorder(store: AuditStore): {
       auditLog: logger(lines),
       logger: logger(warnings),
       clock: { ...systemClock, now: () => 1_700_000_000_000 },
+      onRecorded: () => undefined,
       onDropped: (count) => void (made.dropped += count),
     }),
   };

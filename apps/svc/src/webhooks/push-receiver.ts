@@ -20,7 +20,7 @@ const READ_TIMEOUT_MS = 10_000;
 const REPLAY_MS = 60 * 60_000;
 const KIND = "webhook_delivery";
 
-export interface PushReceiverOptions {
+export interface PushReceiverParts {
   readonly store: Pick<Store, "apps" | "oneTime">;
   /** `host.webhook_secret` */
   readonly secret: Secret | undefined;
@@ -35,12 +35,12 @@ export interface PushReceiverOptions {
  * Only a help: what callers get is still what the code host says to them. Answers 202 with what became of it.
  */
 export class PushReceiver {
-  readonly #options: PushReceiverOptions;
+  readonly #parts: PushReceiverParts;
   readonly #places: ReadingPlaces;
 
-  constructor(options: PushReceiverOptions) {
-    this.#options = options;
-    this.#places = new ReadingPlaces(options.clock);
+  constructor(parts: PushReceiverParts) {
+    this.#parts = parts;
+    this.#places = new ReadingPlaces(parts.clock);
   }
 
   addTo(app: Hono): void {
@@ -77,7 +77,7 @@ export class PushReceiver {
       readonly requestId: string | undefined;
     },
   ): Promise<string> {
-    const { store, limits, audit, clock, maintenance } = this.#options;
+    const { store, limits, audit, clock, maintenance } = this.#parts;
     const secrets = await this.#secrets();
     if (secrets.length === 0) {
       throw new ProblemError({
@@ -133,7 +133,7 @@ export class PushReceiver {
   }
 
   async #secrets(): Promise<Secret[]> {
-    const { store, secret } = this.#options;
+    const { store, secret } = this.#parts;
     const apps = await store.apps.list();
     return [secret, ...apps.map(({ webhookSecret }) => webhookSecret)].filter((each) => each !== undefined);
   }

@@ -3,6 +3,7 @@ import { html, type Html } from "@devplat/web-kit";
 import type { AccountState } from "../../identity/accounts/accounts.ts";
 import type { ListedSession } from "../../identity/login/sessions.ts";
 import { doneBanner } from "../common/form.ts";
+import { listCard } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 import { sessionsTable } from "./sessions-table.ts";
 
@@ -29,20 +30,19 @@ export function accountPage(options: AccountPageOptions): Page {
     section: "/ui",
     lead: html`You are signed in as ${identity.login}.`,
     content: html`${doneBanner(options.done)} ${connectionCard(options)}
-      <section class="card flush" aria-labelledby="sessions-heading">
-        <div class="card-head">
-          <h2 id="sessions-heading">Where you are signed in</h2>
-          <span class="badge">${sessions.length}</span>
-        </div>
-        ${sessionsTable({
-          sessions,
-          tokens,
-          withUser: false,
-          current: identity.sessionId,
-          path: "/ui/sessions",
-          now,
-        })}
-      </section>`,
+    ${listCard({
+      id: "sessions-heading",
+      title: "Where you are signed in",
+      aside: html`<span class="badge">${sessions.length}</span>`,
+      content: sessionsTable({
+        sessions,
+        tokens,
+        withUser: false,
+        current: identity.sessionId,
+        path: "/ui/sessions",
+        now,
+      }),
+    })}`,
   };
 }
 

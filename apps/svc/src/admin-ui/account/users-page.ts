@@ -3,6 +3,7 @@ import type { ListedSession } from "../../identity/login/sessions.ts";
 import type { UserState } from "../../administration/sessions/users.ts";
 import { doneBanner } from "../common/form.ts";
 import { formatAgo, formatTime } from "../common/format.ts";
+import { listCard } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 import { dataTable } from "../common/table.ts";
 import { listCount, listPager, listSearch, type PagedList } from "../common/paged-list.ts";
@@ -42,33 +43,33 @@ export function usersPage(options: UsersPageOptions): Page {
     section: PATH,
     lead: html`Everybody who ever signed in. Admins are named in the configuration (<code>admins</code>).`,
     content: html`${doneBanner(options.done)}
-      <section class="card flush" aria-labelledby="users">
-        <div class="card-head">
-          <h2 id="users">Users</h2>
-          <div class="cluster">${listSearch(users, { path: PATH, by: "login" })} ${listCount(users)}</div>
-        </div>
-        ${users.items.length === 0 ? html`<p class="empty">No login has this in it.</p>` : usersTable(users.items, now)}
-        ${listPager(users, "Pages of users", (page) => pageOf("page", page, "users"))}
-      </section>
-      <section class="card flush" aria-labelledby="sessions">
-        <div class="card-head">
-          <h2 id="sessions">Sessions</h2>
-          ${listCount(sessions)}
-        </div>
-        ${
-          sessions.items.length === 0
-            ? html`<p class="empty">Nobody of these is signed in.</p>`
-            : sessionsTable({
-                sessions: sessions.items,
-                tokens,
-                withUser: true,
-                current,
-                path: "/admin/users/sessions",
-                now,
-              })
-        }
-        ${listPager(sessions, "Pages of sessions", (page) => pageOf("sessions", page, "sessions"))}
-      </section>`,
+    ${listCard({
+      id: "users",
+      title: "Users",
+      aside: html`<div class="cluster">
+        ${listSearch(users, { path: PATH, by: "login" })} ${listCount(users)}
+      </div>`,
+      content: html`${users.items.length === 0 ? html`<p class="empty">No login matches the search.</p>` : usersTable(users.items, now)}
+      ${listPager(users, "Pages of users", (page) => pageOf("page", page, "users"))}`,
+    })}
+    ${listCard({
+      id: "sessions",
+      title: "Sessions",
+      aside: listCount(sessions),
+      content: html`${
+        sessions.items.length === 0
+          ? html`<p class="empty">None of these users is signed in.</p>`
+          : sessionsTable({
+              sessions: sessions.items,
+              tokens,
+              withUser: true,
+              current,
+              path: "/admin/users/sessions",
+              now,
+            })
+      }
+      ${listPager(sessions, "Pages of sessions", (page) => pageOf("sessions", page, "sessions"))}`,
+    })}`,
   };
 }
 

@@ -6,6 +6,7 @@ import { scopeTexts } from "../../scopes/scopes.ts";
 import type { AppRecord } from "../../storage/store.ts";
 import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "../common/form.ts";
 import { formatTime } from "../common/format.ts";
+import { factList, listCard } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 import { dataTable } from "../common/table.ts";
 
@@ -45,15 +46,14 @@ export function appsPage(options: AppsPageOptions): Page {
             ${hostName} knows no apps: agent tokens are not available with it. For warming set
             <code>cache.service_token</code>.
           </p>`
-        : html`<section class="card flush" aria-labelledby="list-heading">
-              <div class="card-head">
-                <h2 id="list-heading">Registered apps</h2>
-                <span class="badge">${apps.length}</span>
-              </div>
-              ${apps.length === 0 ? html`<p class="empty">No app yet.</p>` : table(apps, codeHost)}
-            </section>
-            ${manifestCard(options.manifestForm ?? EMPTY_FORM, hostName)}
-            ${registerCard(options.registerForm ?? EMPTY_FORM)}`
+        : html`${listCard({
+            id: "list-heading",
+            title: "Registered apps",
+            aside: html`<span class="badge">${apps.length}</span>`,
+            content: apps.length === 0 ? html`<p class="empty">No app yet.</p>` : table(apps, codeHost),
+          })}
+          ${manifestCard(options.manifestForm ?? EMPTY_FORM, hostName)}
+          ${registerCard(options.registerForm ?? EMPTY_FORM)}`
     }`,
   };
 }
@@ -100,36 +100,23 @@ function row(app: AppRecord, codeHost: CodeHost): Html {
 }
 
 function checkedCard({ app, host, installations }: CheckedApp): Html {
+  const permissions = scopeTexts(host.permissions).toSorted((a, b) => a.localeCompare(b));
+  const places = installations.map(({ account, selection, suspended }) => {
+    const repositories = selection === "all" ? "all repositories" : "chosen repositories";
+    return `${account} (${repositories}${suspended ? ", suspended" : ""})`;
+  });
   return html`<section class="card stack" aria-labelledby="checked-heading">
     <div class="spread">
       <h2 id="checked-heading">${app.name}</h2>
       <span class="status good">Its key works</span>
     </div>
-    <dl class="facts">
-      <div>
-        <dt>Permissions</dt>
-        <dd class="wrap">
-          ${scopeTexts(host.permissions)
-            .toSorted((a, b) => a.localeCompare(b))
-            .join(", ")}
-        </dd>
-      </div>
-      <div>
-        <dt>Installed on</dt>
-        <dd class="wrap">
-          ${
-            installations.length === 0
-              ? "nothing yet"
-              : installations
-                  .map(
-                    ({ account, selection, suspended }) =>
-                      `${account} (${selection === "all" ? "all repositories" : "chosen repositories"}${suspended ? ", suspended" : ""})`,
-                  )
-                  .join(", ")
-          }
-        </dd>
-      </div>
-    </dl>
+    ${factList([
+      ["Permissions", html`<span class="wrap">${permissions.join(", ")}</span>`],
+      [
+        "Installed on",
+        html`<span class="wrap">${places.length === 0 ? "nothing yet" : places.join(", ")}</span>`,
+      ],
+    ])}
   </section>`;
 }
 

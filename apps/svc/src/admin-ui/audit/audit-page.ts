@@ -3,6 +3,7 @@ import { html, type Html } from "@devplat/web-kit";
 import { AUDIT_ACTIONS } from "../../audit/audit-event.ts";
 import { failureBanner, selectField, textField, type FormState } from "../common/form.ts";
 import { breakableAddress, breakableName, formatInstant } from "../common/format.ts";
+import { listCard } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 import { dataTable } from "../common/table.ts";
 
@@ -54,20 +55,19 @@ export function auditPage(options: AuditPageOptions): Page {
           </div>
         </form>
       </section>
-      <section class="card flush" aria-labelledby="records-heading">
-        <div class="card-head">
-          <h2 id="records-heading">Records</h2>
-          ${options.isLater ? html`<a class="button small" href="/admin/audit">Newest</a>` : ""}
-        </div>
-        ${
+      ${listCard({
+        id: "records-heading",
+        title: "Records",
+        aside: options.isLater ? html`<a class="button small" href="/admin/audit">Newest</a>` : "",
+        content: html`${
           records.length === 0
             ? html`<p class="empty">
                 ${isFiltered ? "No record fits the filter." : "Nothing has happened yet."}
               </p>`
             : recordsTable(records)
         }
-        ${older === undefined ? "" : html`<p class="pager"><a class="button" href="${older}">Older</a></p>`}
-      </section>`,
+        ${older === undefined ? "" : html`<p class="pager"><a class="button" href="${older}">Older</a></p>`}`,
+      })}`,
   };
 }
 

@@ -13,6 +13,7 @@ import {
   formatShare,
   formatTime,
 } from "../common/format.ts";
+import { factList, listCard } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 import { dataTable } from "../common/table.ts";
 
@@ -48,58 +49,48 @@ export function dashboardContent({ repositories, activity, health, now }: Dashbo
   return html`${cacheFigures(repositories)}
     <section class="card stack" aria-labelledby="health-heading">
       <h2 id="health-heading">Health</h2>
-      <dl class="facts">
-        ${health.map(
+      ${factList([
+        ...health.map(
           ({ name, state, detail }) =>
-            html`<div>
-              <dt>${name}</dt>
-              <dd><span class="status ${state} wrap">${detail}</span></dd>
-            </div>`,
-        )}
-        <div>
-          <dt>Tokens in use</dt>
-          <dd>${activity.tokensInUse} <span class="small muted">in the last hour</span></dd>
-        </div>
-      </dl>
+            [name, html`<span class="status ${state} wrap">${detail}</span>`] as const,
+        ),
+        ["Tokens in use", html`${activity.tokensInUse} <span class="small muted">in the last hour</span>`],
+      ])}
     </section>
     <section class="card stack" aria-labelledby="requests-heading">
       <h2 id="requests-heading">Requests</h2>
       ${activityChart(activity.minutes)}
     </section>
     <div class="halves">
-      <section class="card flush" aria-labelledby="slow-heading">
-        <div class="card-head"><h2 id="slow-heading">Slowest fetches</h2></div>
-        ${
+      ${listCard({
+        id: "slow-heading",
+        title: "Slowest fetches",
+        content:
           activity.slowest.length === 0
             ? html`<p class="empty">No fetch within the last hour.</p>`
-            : slowest(activity.slowest, now)
-        }
-      </section>
-      <section class="card flush" aria-labelledby="denials-heading">
-        <div class="card-head">
-          <h2 id="denials-heading">Recent denials</h2>
-          <a class="button small" href="/admin/audit?outcome=denied">All</a>
-        </div>
-        ${
+            : slowest(activity.slowest, now),
+      })}
+      ${listCard({
+        id: "denials-heading",
+        title: "Recent denials",
+        aside: html`<a class="button small" href="/admin/audit?outcome=denied">All</a>`,
+        content:
           activity.denials.length === 0
             ? html`<p class="empty">Nothing was refused since the start.</p>`
-            : denials(activity.denials, now)
-        }
-      </section>
+            : denials(activity.denials, now),
+      })}
     </div>
-    <section class="card flush" aria-labelledby="repositories-heading">
-      <div class="card-head">
-        <h2 id="repositories-heading">Cached Repositories</h2>
-        <a class="button small" href="/admin/repositories">Manage</a>
-      </div>
-      ${
+    ${listCard({
+      id: "repositories-heading",
+      title: "Cached Repositories",
+      aside: html`<a class="button small" href="/admin/repositories">Manage</a>`,
+      content:
         repositories.length === 0
           ? html`<p class="empty">
               Nothing is cached yet. <a href="/admin/repositories">Add a repository</a>
             </p>`
-          : busiest(repositories, now)
-      }
-    </section>`;
+          : busiest(repositories, now),
+    })}`;
 }
 
 function slowest(fetches: readonly SlowFetch[], now: number): Html {

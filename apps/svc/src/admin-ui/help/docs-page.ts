@@ -1,5 +1,6 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { Access } from "../../administration/permission.ts";
+import { listCard } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 import { dataTable } from "../common/table.ts";
 
@@ -44,9 +45,10 @@ export function docsPage({ operations, baseUrl }: DocsPageOptions): Page {
 
 function section(tag: string, operations: readonly ListedOperation[]): Html {
   const id = `tag-${tag.toLowerCase().replaceAll(/\W+/g, "-")}`;
-  return html`<section class="card flush" aria-labelledby="${id}">
-    <div class="card-head"><h2 id="${id}">${tag}</h2></div>
-    ${dataTable({
+  return listCard({
+    id,
+    title: tag,
+    content: dataTable({
       caption: `Operations of ${tag}`,
       columns: ["Request", "Does", "For"],
       rows: operations.map(
@@ -57,6 +59,6 @@ function section(tag: string, operations: readonly ListedOperation[]): Html {
             <td data-label="For" class="nowrap">${WHO[access]}</td>
           </tr>`,
       ),
-    })}
-  </section>`;
+    }),
+  });
 }

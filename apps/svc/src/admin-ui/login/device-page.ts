@@ -3,6 +3,7 @@ import { html, type Html } from "@devplat/web-kit";
 import type { DeviceRequest } from "../../identity/login/device-flow.ts";
 import { textField } from "../common/form.ts";
 import { formatAgo } from "../common/format.ts";
+import { factList } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 
 export interface DevicePageOptions {
@@ -54,20 +55,11 @@ function confirm(request: DeviceRequest, { identity, now }: DevicePageOptions): 
       end: make proxy tokens for any repository that you can reach, see yours, and revoke them. It cannot open
       these pages, approve other programs, end your sessions or disconnect your account.
     </p>
-    <dl class="facts">
-      <div>
-        <dt>Code</dt>
-        <dd class="mono">${request.userCode}</dd>
-      </div>
-      <div>
-        <dt>Asked from</dt>
-        <dd class="mono">${request.address === "" ? "unknown" : request.address}</dd>
-      </div>
-      <div>
-        <dt>Asked</dt>
-        <dd>${formatAgo(request.at, now)}</dd>
-      </div>
-    </dl>
+    ${factList([
+      ["Code", html`<span class="mono">${request.userCode}</span>`],
+      ["Asked from", html`<span class="mono">${request.address === "" ? "unknown" : request.address}</span>`],
+      ["Asked", formatAgo(request.at, now)],
+    ])}
     <p class="banner warn">
       Approve only if you started this yourself, just now, and your program shows this very code. Somebody who
       sent you here wants into your account.

@@ -12,6 +12,7 @@ import {
   type FormState,
 } from "../common/form.ts";
 import { breakableName, formatAgo, formatBytes } from "../common/format.ts";
+import { listCard } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 import { dataTable } from "../common/table.ts";
 import { listCount, listPager, listSearch, type PagedList } from "../common/paged-list.ts";
@@ -57,24 +58,23 @@ export function repositoriesPage(options: RepositoriesPageOptions): Page {
     lead: html`Clones and fetches of these repositories are answered from here, once the code host has
     authorized them.`,
     content: html`${
-        cacheEnabled
-          ? ""
-          : html`<p class="banner warn">
-              The cache is off, so everything passes through to the code host. Set
-              <code>SVC_CACHE_ENABLED=true</code>
-              to turn it on.
-            </p>`
-      }
-      ${doneBanner(done)} ${failureBanner(options.failure)} ${cacheFigures(repositories)}
-      ${addCard(options.addForm ?? EMPTY_FORM)}
-      <section class="card flush" aria-labelledby="list-heading">
-        <div class="card-head">
-          <h2 id="list-heading">Repositories</h2>
-          <div class="cluster">
-            ${listSearch(shown, { path: "/admin/repositories", by: "owner or name" })} ${listCount(shown)}
-          </div>
-        </div>
-        ${
+      cacheEnabled
+        ? ""
+        : html`<p class="banner warn">
+            The cache is off, so everything passes through to the code host. Set
+            <code>SVC_CACHE_ENABLED=true</code>
+            to turn it on.
+          </p>`
+    }
+    ${doneBanner(done)} ${failureBanner(options.failure)} ${cacheFigures(repositories)}
+    ${addCard(options.addForm ?? EMPTY_FORM)}
+    ${listCard({
+      id: "list-heading",
+      title: "Repositories",
+      aside: html`<div class="cluster">
+        ${listSearch(shown, { path: "/admin/repositories", by: "owner or name" })} ${listCount(shown)}
+      </div>`,
+      content: html`${
           shown.items.length > 0
             ? table(shown.items, options)
             : shown.search === ""
@@ -87,8 +87,8 @@ export function repositoriesPage(options: RepositoriesPageOptions): Page {
         })}
         <p class="clone small muted">
           Clone through this service: <code>git clone ${options.baseUrl}/OWNER/NAME.git</code>
-        </p>
-      </section>`,
+        </p>`,
+    })}`,
   };
 }
 

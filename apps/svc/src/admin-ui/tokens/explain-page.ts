@@ -4,6 +4,7 @@ import { scopeTexts } from "../../scopes/scopes.ts";
 import type { TokenRecord } from "../../storage/store.ts";
 import { formMessage, selectField, textField, type FormState } from "../common/form.ts";
 import { breakableName } from "../common/format.ts";
+import { factList } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
@@ -67,43 +68,22 @@ function givenFields(form: FormState): Html {
 }
 
 function tokenFacts({ id, repositories, scopes }: TokenRecord): Html {
-  return html`<input type="hidden" name="token" value="${id}" />
-    <dl class="facts">
-      <div>
-        <dt>Repositories</dt>
-        <dd>${repositories.map((name, index) => html`${index === 0 ? "" : ", "}${breakableName(name)}`)}</dd>
-      </div>
-      <div>
-        <dt>Access</dt>
-        <dd>${scopeTexts(scopes).join(", ")}</dd>
-      </div>
-    </dl>`;
+  return html`<input type="hidden" name="token" value="${id}" /> ${factList([
+      [
+        "Repositories",
+        html`${repositories.map((name, index) => html`${index === 0 ? "" : ", "}${breakableName(name)}`)}`,
+      ],
+      ["Access", scopeTexts(scopes).join(", ")],
+    ])}`;
 }
 
 function answer({ allowed, rule, needs, repositories, message }: Explanation): Html {
   return html`<section class="banner ${allowed ? "good" : "warn"} stack" role="status">
     <p><strong>${allowed ? "Allowed." : "Refused."}</strong> ${message}.</p>
-    <dl class="facts">
-      <div>
-        <dt>Rule</dt>
-        <dd><code>${rule}</code></dd>
-      </div>
-      ${
-        needs.length === 0
-          ? ""
-          : html`<div>
-              <dt>Needs</dt>
-              <dd>${needs.join(", ")}</dd>
-            </div>`
-      }
-      ${
-        repositories.length === 0
-          ? ""
-          : html`<div>
-              <dt>For</dt>
-              <dd>${repositories.join(", ")}</dd>
-            </div>`
-      }
-    </dl>
+    ${factList([
+      ["Rule", html`<code>${rule}</code>`],
+      needs.length === 0 ? undefined : ["Needs", needs.join(", ")],
+      repositories.length === 0 ? undefined : ["For", repositories.join(", ")],
+    ])}
   </section>`;
 }

@@ -74,7 +74,7 @@ describe("the pages of tokens and users", () => {
     assert.match(found, /aria-label="End the session of dev-104 /);
     assert.doesNotMatch(found, /aria-label="End the session of root /);
     const none = await open(`/admin/users?search=${encodeURIComponent("<b>")}`);
-    assert.match(none, /No login has this in it\./);
+    assert.match(none, /No login matches the search\./);
     assert.doesNotMatch(none, /<b>/);
   });
 });

@@ -10,6 +10,7 @@ import {
   type FormState,
 } from "../common/form.ts";
 import { breakableName, formatAgo, formatTime } from "../common/format.ts";
+import { listCard } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 import { dataTable } from "../common/table.ts";
 
@@ -68,32 +69,27 @@ export function tokensPage(options: TokensPageOptions): Page {
     lead: html`A proxy token opens the repositories it names, through this service only. Your own code-host
     credential stays here.`,
     content: html`${doneBanner(done)}
-      ${options.minted === undefined ? "" : mintedBanner(options.minted, options.baseUrl)}
-      ${mintCard(options.form ?? EMPTY_FORM, options.apps)}
-      <section class="card flush" aria-labelledby="list-heading">
-        <div class="card-head">
-          <h2 id="list-heading">${options.everybody ? "Tokens of all users" : "Your tokens"}</h2>
-          ${
-            options.isLater
-              ? html`<a class="button small" href="/admin/tokens">Newest</a>`
-              : next === undefined
-                ? html`<span class="badge">${records.length}</span>`
-                : ""
-          }
-        </div>
-        ${records.length === 0 ? html`<p class="empty">No tokens yet.</p>` : table(options)}
-        ${
-          next === undefined
-            ? ""
-            : html`<p class="pager">
-                <a
-                  class="button small"
-                  href="/admin/tokens?${new URLSearchParams({ cursor: next }).toString()}"
-                  >Older</a
-                >
-              </p>`
-        }
-      </section>`,
+    ${options.minted === undefined ? "" : mintedBanner(options.minted, options.baseUrl)}
+    ${mintCard(options.form ?? EMPTY_FORM, options.apps)}
+    ${listCard({
+      id: "list-heading",
+      title: options.everybody ? "Tokens of all users" : "Your tokens",
+      aside: options.isLater
+        ? html`<a class="button small" href="/admin/tokens">Newest</a>`
+        : next === undefined
+          ? html`<span class="badge">${records.length}</span>`
+          : "",
+      content: html`${records.length === 0 ? html`<p class="empty">No tokens yet.</p>` : table(options)}
+      ${
+        next === undefined
+          ? ""
+          : html`<p class="pager">
+              <a class="button small" href="/admin/tokens?${new URLSearchParams({ cursor: next }).toString()}"
+                >Older</a
+              >
+            </p>`
+      }`,
+    })}`,
   };
 }
 

@@ -1,5 +1,4 @@
 import type { Actor } from "../../identity/principal.ts";
-import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
 import { actionEvent } from "../../identity/audit-source.ts";
 import type { AuditTrail } from "../../audit/audit-event.ts";
@@ -11,7 +10,7 @@ import { requireAdmin } from "../permission.ts";
 import { requireRunningSession } from "./running-session.ts";
 import { adminTokenRequestSchema } from "./token-input.ts";
 import { validateBody } from "../validation.ts";
-import { createToken, tokenHash, tokenStart } from "../../credentials/token-format.ts";
+import { newSession } from "../../identity/login/sessions.ts";
 
 export interface AdminTokensParts {
   readonly sessions: SessionStore;
@@ -44,23 +43,16 @@ export class AdminTokens {
     const { sessions, audit, clock, maxDurationMs } = this.#parts;
     const lifetime = lifetimeOf(request.duration, maxDurationMs);
     if (typeof lifetime === "string") throw new FieldError([{ pointer: "/duration", message: lifetime }]);
-    const token = createToken("session");
-    const now = clock.now();
-    const record: SessionRecord = {
-      id: randomUUIDv7(),
+    const createdAt = clock.now();
+    const { token, record } = newSession(actor.client, {
       kind: "administration",
-      tokenHash: tokenHash(token.reveal()),
-      tokenStart: tokenStart(token),
       userId: actor.userId,
       role: "admin",
       name: request.name,
-      createdIp: actor.client.address === "" ? undefined : actor.client.address,
-      userAgent: actor.client.userAgent,
-      createdAt: now,
-      expiresAt: now + lifetime,
-      lastSeenAt: undefined,
+      createdAt,
+      expiresAt: createdAt + lifetime,
       mintedBy: actor.sessionId,
-    };
+    });
     await sessions.insert(record);
     await requireRunningSession(sessions, actor, async () => sessions.delete(record.id));
     const details = { name: request.name, expires_at: new Date(record.expiresAt).toISOString() };

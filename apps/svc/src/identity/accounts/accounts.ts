@@ -17,7 +17,7 @@ const LEASE_MS = 20_000;
 /** Milliseconds between two checks whether another instance has finished its renewal. */
 const WAIT_STEP_MS = 200;
 
-export interface AccountsOptions {
+export interface AccountsParts {
   readonly store: Pick<Store, "users" | "leases">;
   /** Undefined: no OAuth client is configured, so nothing can be renewed. */
   readonly oauth: HostOauth | undefined;
@@ -30,7 +30,7 @@ export type AccountState = "connected" | "expired" | "none";
 
 /** The code-host accounts of users, kept in the store and renewed there. */
 export class Accounts implements HostAccounts {
-  readonly #options: AccountsOptions;
+  readonly #parts: AccountsParts;
   /** Names this instance as holder of leases. */
   readonly #instance = randomUUIDv7();
   /** By user id; least recently read first. */
@@ -38,12 +38,12 @@ export class Accounts implements HostAccounts {
   /** Renewals under way here, by user id. */
   readonly #renewals = new Map<string, Promise<HostCredential | undefined>>();
 
-  constructor(options: AccountsOptions) {
-    this.#options = options;
+  constructor(parts: AccountsParts) {
+    this.#parts = parts;
     this.#remembered = new BoundedMap({
       max: MAX_REMEMBERED,
       ttlMs: REREAD_MS,
-      now: () => options.clock.monotonic(),
+      now: () => parts.clock.monotonic(),
     });
   }
 
@@ -69,13 +69,13 @@ export class Accounts implements HostAccounts {
 
   /** Stores what a login gave, in the place of an earlier credential. */
   async connect(userId: string, credential: HostCredential): Promise<void> {
-    await this.#options.store.users.putCredential(userId, credential, this.#options.clock.now());
+    await this.#parts.store.users.putCredential(userId, credential, this.#parts.clock.now());
     this.#remembered.delete(userId);
   }
 
   /** Deletes the credential, and revokes it at the code host where that is possible. False: there was none. */
   async disconnect(userId: string): Promise<boolean> {
-    const { store, oauth, logger } = this.#options;
+    const { store, oauth, logger } = this.#parts;
     const credential = await store.users.credential(userId);
     const removed = await store.users.removeCredential(userId);
     this.#remembered.delete(userId);
@@ -95,10 +95,10 @@ export class Accounts implements HostAccounts {
   }
 
   async #read(userId: string): Promise<HostCredential | undefined> {
-    const since = this.#options.clock.monotonic();
+    const since = this.#parts.clock.monotonic();
     const known = this.#remembered.peek(userId);
     if (known !== undefined) return known.credential;
-    const credential = await this.#options.store.users.credential(userId);
+    const credential = await this.#parts.store.users.credential(userId);
     this.#remembered.set(userId, { credential }, { since });
     return credential;
   }
@@ -113,7 +113,7 @@ export class Accounts implements HostAccounts {
   }
 
   async #renewUnderLease(userId: string, from: Secret): Promise<HostCredential | undefined> {
-    const { store, clock } = this.#options;
+    const { store, clock } = this.#parts;
     const lease = `account/${userId}`;
     const end = clock.monotonic() + LEASE_MS;
     for (;;) {
@@ -137,7 +137,7 @@ export class Accounts implements HostAccounts {
   }
 
   async #refresh(userId: string, old: HostCredential, refreshToken: Secret): Promise<HostCredential> {
-    const { store, oauth, clock, logger } = this.#options;
+    const { store, oauth, clock, logger } = this.#parts;
     if (oauth === undefined) return old;
     let next: HostCredential;
     try {
@@ -159,11 +159,11 @@ export class Accounts implements HostAccounts {
   }
 
   #endsSoon({ expiresAt }: HostCredential): boolean {
-    return expiresAt !== undefined && expiresAt - RENEW_AHEAD_MS <= this.#options.clock.now();
+    return expiresAt !== undefined && expiresAt - RENEW_AHEAD_MS <= this.#parts.clock.now();
   }
 
   #isOver({ expiresAt }: HostCredential): boolean {
-    return expiresAt !== undefined && expiresAt <= this.#options.clock.now();
+    return expiresAt !== undefined && expiresAt <= this.#parts.clock.now();
   }
 }
 

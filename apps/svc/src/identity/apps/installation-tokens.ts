@@ -27,7 +27,7 @@ interface Issued {
   readonly until: number;
 }
 
-export interface InstallationTokensOptions {
+export interface InstallationTokensParts {
   readonly store: Pick<Store, "apps" | "oneTime" | "tokens">;
   readonly hostApps: HostAppsClient;
   readonly codeHost: CodeHost;
@@ -41,14 +41,14 @@ export interface InstallationTokensOptions {
  * use one, and whichever revokes the agent token ends it at the code host.
  */
 export class InstallationTokens implements InstallationCredentials {
-  readonly #options: InstallationTokensOptions;
+  readonly #parts: InstallationTokensParts;
   /** By what it is for. One that is not used any more may still have to be revoked: entries do not expire. */
   readonly #issued = new BoundedMap<string, Issued>({ max: MAX_REMEMBERED });
   readonly #asking = new Map<string, Promise<InstallationOutcome>>();
   readonly #apps = new Map<string, { readonly app: AppRecord | undefined; readonly readAt: number }>();
 
-  constructor(options: InstallationTokensOptions) {
-    this.#options = options;
+  constructor(parts: InstallationTokensParts) {
+    this.#parts = parts;
   }
 
   async forToken(record: TokenRecord): Promise<InstallationOutcome> {
@@ -64,7 +64,7 @@ export class InstallationTokens implements InstallationCredentials {
     if (app === undefined) return undefined;
     const key = `repository/${level}/${owner}/${name}`.toLowerCase();
     const outcome = await this.#remembered(key, app, async () => {
-      const { hostApps } = this.#options;
+      const { hostApps } = this.#parts;
       const installation = await hostApps.onRepository(app, owner, name);
       if (installation === undefined)
         return { kind: "refused", message: `${app.slug} is not installed there` };
@@ -76,7 +76,7 @@ export class InstallationTokens implements InstallationCredentials {
   }
 
   async revokeFor(tokenId: string): Promise<void> {
-    const { store, clock } = this.#options;
+    const { store, clock } = this.#parts;
     const key = `token/${tokenId}`;
     this.#issued.delete(key);
     const kept = await store.oneTime.take(KIND, digest(key), clock.now());
@@ -96,16 +96,16 @@ export class InstallationTokens implements InstallationCredentials {
   }
 
   async #app(id: string): Promise<AppRecord | undefined> {
-    const now = this.#options.clock.monotonic();
+    const now = this.#parts.clock.monotonic();
     const known = this.#apps.get(id);
     if (known !== undefined && now - known.readAt < REREAD_APP_MS) return known.app;
-    const app = await this.#options.store.apps.get(id);
+    const app = await this.#parts.store.apps.get(id);
     this.#apps.set(id, { app, readAt: now });
     return app;
   }
 
   async #default(): Promise<AppRecord | undefined> {
-    const apps = await this.#options.store.apps.list();
+    const apps = await this.#parts.store.apps.list();
     return apps.find(({ isDefault }) => isDefault);
   }
 
@@ -115,7 +115,7 @@ export class InstallationTokens implements InstallationCredentials {
     app: AppRecord,
     ask: () => Promise<InstallationOutcome>,
   ): Promise<InstallationOutcome> {
-    const { clock } = this.#options;
+    const { clock } = this.#parts;
     const known = this.#issued.peek(key);
     if (known !== undefined && known.appId === app.id && clock.now() < known.until) return known.outcome;
     const running = this.#asking.get(key);
@@ -131,7 +131,7 @@ export class InstallationTokens implements InstallationCredentials {
   }
 
   #remember(key: string, appId: string, outcome: InstallationOutcome): void {
-    const now = this.#options.clock.now();
+    const now = this.#parts.clock.now();
     const until = outcome.kind === "token" ? outcome.expiresAt - UNUSED_AHEAD_MS : now + REMEMBER_NO_MS;
     this.#issued.set(key, { appId, outcome, until });
   }
@@ -148,7 +148,7 @@ export class InstallationTokens implements InstallationCredentials {
   }
 
   async #issueFor(record: TokenRecord, app: AppRecord): Promise<InstallationOutcome> {
-    const { store, hostApps, audit, clock } = this.#options;
+    const { store, hostApps, audit, clock } = this.#parts;
     const key = digest(`token/${record.id}`);
     const now = clock.now();
     // Another instance may have asked already.
@@ -204,13 +204,13 @@ export class InstallationTokens implements InstallationCredentials {
    * not there is about to be minted: this is how that is tried out.
    */
   async #isOver(record: TokenRecord, app: AppRecord): Promise<boolean> {
-    const { store } = this.#options;
+    const { store } = this.#parts;
     const [current, still] = await Promise.all([store.tokens.get(record.id), store.apps.get(app.id)]);
     return current?.revokedAt !== undefined || still === undefined;
   }
 
   async #installationFor(record: TokenRecord, app: AppRecord): Promise<Installation | undefined> {
-    const { hostApps } = this.#options;
+    const { hostApps } = this.#parts;
     const asked = record.installation;
     if (asked !== undefined && /^\d+$/.test(asked)) return hostApps.installation(app, asked);
     if (asked !== undefined) return hostApps.onAccount(app, asked);
@@ -220,7 +220,7 @@ export class InstallationTokens implements InstallationCredentials {
 
   #notInstalled(record: TokenRecord, app: AppRecord): string {
     const where = record.installation ?? record.repositories[0] ?? "this account";
-    const url = this.#options.codeHost.apps?.installUrl(app.slug) ?? "the code host";
+    const url = this.#parts.codeHost.apps?.installUrl(app.slug) ?? "the code host";
     return `The app ${app.slug} is not installed on ${where}: install it at ${url}`;
   }
 
@@ -242,12 +242,12 @@ export class InstallationTokens implements InstallationCredentials {
     }
     return (
       `The installation of ${app.slug} on ${installation.account} does not cover all of ` +
-      `${record.repositories.join(", ")}: add them at ${this.#options.codeHost.apps?.installUrl(app.slug) ?? "the code host"}`
+      `${record.repositories.join(", ")}: add them at ${this.#parts.codeHost.apps?.installUrl(app.slug) ?? "the code host"}`
     );
   }
 
   async #revoke(token: Secret, tokenId: string): Promise<void> {
-    const { hostApps, audit, logger } = this.#options;
+    const { hostApps, audit, logger } = this.#parts;
     try {
       const ended = await hostApps.revoke(token);
       audit.record({

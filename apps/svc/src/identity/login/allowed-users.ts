@@ -22,7 +22,7 @@ export interface KnownUser {
   readonly login: string;
 }
 
-export interface AllowedUsersOptions {
+export interface AllowedUsersParts {
   /** Undefined: no OAuth client is configured. */
   readonly oauth: Pick<HostOauth, "organizations"> | undefined;
   readonly accounts: Pick<HostAccounts, "accessToken">;
@@ -41,7 +41,7 @@ interface Answer {
 
 /** Decides who may use the service by `admins` and `login.allowed_*`: at the login, and as long as sessions and tokens live. */
 export class AllowedUsers {
-  readonly #options: AllowedUsersOptions;
+  readonly #parts: AllowedUsersParts;
   #recheckMs: number | undefined;
   #users: ReadonlySet<string> = new Set();
   #organizations: ReadonlySet<string> = new Set();
@@ -49,10 +49,10 @@ export class AllowedUsers {
   #answers = new BoundedMap<string, Answer>({ max: MAX_REMEMBERED });
   readonly #asking = new Map<string, Promise<boolean>>();
 
-  constructor(options: AllowedUsersOptions) {
-    this.#options = options;
-    this.#recheckMs = options.recheckMs;
-    this.setAllowed(options.allowed);
+  constructor(parts: AllowedUsersParts) {
+    this.#parts = parts;
+    this.#recheckMs = parts.recheckMs;
+    this.setAllowed(parts.allowed);
   }
 
   /** Takes effect with the next request. @param recheckMs undefined: memberships are checked only at logins */
@@ -75,7 +75,7 @@ export class AllowedUsers {
 
   /** Records an allowed login. It replaces an earlier refusal, and the next check does not ask the code host again. */
   confirm(userId: string): void {
-    const until = this.#options.clock.monotonic() + (this.#recheckMs ?? 0);
+    const until = this.#parts.clock.monotonic() + (this.#recheckMs ?? 0);
     this.#answers.set(userId, { allowed: true, until });
   }
 
@@ -85,7 +85,7 @@ export class AllowedUsers {
    * credential there is nobody to ask about: the user must sign in again.
    */
   async isStillAllowed({ userId, login }: KnownUser): Promise<boolean> {
-    const { clock } = this.#options;
+    const { clock } = this.#parts;
     const recheckMs = this.#recheckMs;
     if (recheckMs === undefined) return true;
     const byName = this.#byName(login);
@@ -104,18 +104,18 @@ export class AllowedUsers {
   /** Undefined: memberships decide. */
   #byName(login: string): boolean | undefined {
     const everybody = this.#users.size === 0 && this.#organizations.size === 0;
-    if (everybody || this.#options.isAdmin(login) || this.#users.has(login.toLowerCase())) return true;
+    if (everybody || this.#parts.isAdmin(login) || this.#users.has(login.toLowerCase())) return true;
     return this.#organizations.size === 0 ? false : undefined;
   }
 
   async #isMember(accessToken: Secret): Promise<boolean> {
     const wanted = this.#organizations;
-    const theirs = (await this.#options.oauth?.organizations(accessToken)) ?? [];
+    const theirs = (await this.#parts.oauth?.organizations(accessToken)) ?? [];
     return theirs.some((each) => wanted.has(each.toLowerCase()));
   }
 
   async #ask(userId: string, recheckMs: number): Promise<boolean> {
-    const { accounts, clock, logger } = this.#options;
+    const { accounts, clock, logger } = this.#parts;
     const answers = this.#answers;
     let allowed = false;
     let keptMs = ASK_AGAIN_MS;

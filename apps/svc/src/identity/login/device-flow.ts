@@ -66,7 +66,7 @@ interface Kept {
     | { readonly kind: "approved"; readonly userId: string; readonly role: Role };
 }
 
-export interface DeviceFlowOptions {
+export interface DeviceFlowParts {
   readonly store: Pick<Store, "oneTime" | "users">;
   readonly sessions: Sessions;
   readonly audit: AuditTrail;
@@ -78,14 +78,14 @@ export interface DeviceFlowOptions {
  * in elsewhere. Codes are stored as digests. Of concurrent polls exactly one gets the session.
  */
 export class DeviceFlow {
-  readonly #options: DeviceFlowOptions;
+  readonly #parts: DeviceFlowParts;
 
-  constructor(options: DeviceFlowOptions) {
-    this.#options = options;
+  constructor(parts: DeviceFlowParts) {
+    this.#parts = parts;
   }
 
   async begin(clientId: string, client: Client, wantsAdmin = false): Promise<DeviceCode> {
-    const { store, clock } = this.#options;
+    const { store, clock } = this.#parts;
     const now = clock.now();
     const expiresAt = now + LIFETIME_MS;
     const deviceCode = randomText();
@@ -131,7 +131,7 @@ export class DeviceFlow {
     answer: DeviceDecision,
     client: Client,
   ): Promise<DeviceRequest> {
-    const { store, audit, clock } = this.#options;
+    const { store, audit, clock } = this.#parts;
     // Otherwise a program with one session could approve more of them without end.
     if (identity.kind !== "session" || identity.device !== undefined) {
       throw new SvcError("forbidden", "Programs are approved by people, signed in in a browser");
@@ -166,7 +166,7 @@ export class DeviceFlow {
 
   /** Answers a poll of a device. */
   async poll(deviceCode: string, clientId: string, client: Client): Promise<DeviceAnswer> {
-    const { store, sessions, clock } = this.#options;
+    const { store, sessions, clock } = this.#parts;
     const key = digest(deviceCode);
     const now = clock.now();
     const entry = await store.oneTime.get(DEVICE_KIND, key, now);
@@ -191,7 +191,7 @@ export class DeviceFlow {
   }
 
   async #waiting(typed: string): Promise<{ userCode: string; entry: OneTimeRecord; kept: Kept } | undefined> {
-    const { store, clock } = this.#options;
+    const { store, clock } = this.#parts;
     const code = readUserCode(typed);
     if (code === undefined) return undefined;
     const now = clock.now();

@@ -60,23 +60,16 @@ export class Sessions {
    * @param device the program that gets it by the device flow: it then has the admin role only if `role` says so, too
    */
   async start(user: UserRecord, role: Role, client: Client, device?: string): Promise<StartedSession> {
-    const now = this.#clock.now();
-    const token = createToken("session");
-    const record: SessionRecord = {
-      id: randomUUIDv7(),
+    const createdAt = this.#clock.now();
+    const { token, record } = newSession(client, {
       kind: "session",
-      tokenHash: tokenHash(token.reveal()),
-      tokenStart: tokenStart(token),
       userId: user.id,
       role,
       name: device,
-      createdIp: client.address === "" ? undefined : client.address,
-      userAgent: client.userAgent,
-      createdAt: now,
-      expiresAt: now + SESSION_LIFETIME_MS,
-      lastSeenAt: undefined,
+      createdAt,
+      expiresAt: createdAt + SESSION_LIFETIME_MS,
       mintedBy: undefined,
-    };
+    });
     await this.#store.sessions.insert(record);
     return { token, record, identity: this.#identity(record, user.login) };
   }
@@ -145,6 +138,24 @@ export class Sessions {
       ...(device === undefined ? {} : { device }),
     };
   }
+}
+
+/** A new token of a session or of the administration, with the record to be stored. */
+export function newSession(
+  { address, userAgent }: Client,
+  fields: Omit<SessionRecord, "id" | "tokenHash" | "tokenStart" | "createdIp" | "userAgent" | "lastSeenAt">,
+): { readonly token: Secret; readonly record: SessionRecord } {
+  const token = createToken("session");
+  const record = {
+    ...fields,
+    id: randomUUIDv7(),
+    tokenHash: tokenHash(token.reveal()),
+    tokenStart: tokenStart(token),
+    createdIp: address === "" ? undefined : address,
+    userAgent,
+    lastSeenAt: undefined,
+  };
+  return { token, record };
 }
 
 function lowerCaseSet(logins: readonly string[]): ReadonlySet<string> {

@@ -18,7 +18,7 @@ export const CALLBACK_PATH = "/auth/callback";
 export const LOGIN_LIFETIME_MS = 10 * 60_000;
 const KIND = "login_state";
 
-export interface WebLoginOptions {
+export interface WebLoginParts {
   readonly store: Pick<Store, "oneTime" | "users">;
   readonly oauth: HostOauth;
   readonly sessions: Sessions;
@@ -60,14 +60,14 @@ interface LoginState {
  * that is seen by others is of no use to them.
  */
 export class WebLogin {
-  readonly #options: WebLoginOptions;
+  readonly #parts: WebLoginParts;
 
-  constructor(options: WebLoginOptions) {
-    this.#options = options;
+  constructor(parts: WebLoginParts) {
+    this.#parts = parts;
   }
 
   async begin(returnTo: string | null): Promise<BegunLogin> {
-    const { store, oauth, address, clock } = this.#options;
+    const { store, oauth, address, clock } = this.#parts;
     const [state, verifier, browser] = [randomText(), randomText(), randomText()];
     const redirectUri = address.baseUrl + CALLBACK_PATH;
     const kept: LoginState = {
@@ -93,7 +93,7 @@ export class WebLogin {
   }
 
   #cookieName(state: string): string {
-    return hostCookieName(`svc_login_${digest(state).slice(0, 10)}`, this.#options.address.isHttps);
+    return hostCookieName(`svc_login_${digest(state).slice(0, 10)}`, this.#parts.address.isHttps);
   }
 
   /**
@@ -107,7 +107,7 @@ export class WebLogin {
     browser: string | undefined,
     client: Client,
   ): Promise<{ readonly session: StartedSession; readonly returnTo: string }> {
-    const { audit } = this.#options;
+    const { audit } = this.#parts;
     try {
       const done = await this.#finish(callback, browser, client);
       const { login, sessionId } = done.session.identity;
@@ -136,7 +136,7 @@ export class WebLogin {
     browser: string | undefined,
     client: Client,
   ): Promise<{ session: StartedSession; returnTo: string }> {
-    const { store, oauth, sessions, accounts, clock } = this.#options;
+    const { store, oauth, sessions, accounts, clock } = this.#parts;
     const entry =
       callback.state === null
         ? undefined
@@ -164,12 +164,12 @@ export class WebLogin {
     await this.#requireAllowed(found.login, credential.accessToken);
     const user = await store.users.ensureHost(found.id, found.login, randomUUIDv7(), clock.now());
     await accounts.connect(user.id, credential);
-    this.#options.allowed.confirm(user.id);
+    this.#parts.allowed.confirm(user.id);
     return { session: await sessions.start(user, "user", client), returnTo: kept.returnTo };
   }
 
   async #requireAllowed(login: string, accessToken: Secret): Promise<void> {
-    const { oauth, allowed } = this.#options;
+    const { oauth, allowed } = this.#parts;
     if (await allowed.mayLogIn(login, accessToken)) return;
     await oauth.revoke(accessToken).catch(() => false);
     throw new SvcError("login_refused", `The account ${login} may not sign in here`, {
