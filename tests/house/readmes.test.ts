@@ -7,7 +7,7 @@ import { run, tempFolder } from "@devplat/testkit";
 import { ROOT } from "./sources.ts";
 
 /** These show files before and after, or need a repository: a test beside each runs its examples. */
-const TESTED_THERE = new Set(["document-edit", "git-mirror", "git-store"]);
+const TESTED_THERE = new Set(["document-edit", "git-store"]);
 const EXAMPLE = /^```ts\n(.*?)^```$/gms;
 const IMPORT = /(?<=from )"(?=@devplat\/|\w)([^":]+)"/g;
 /** What an example prints stands beside it or below. */

@@ -8,6 +8,7 @@ const CLEAN_FOLDERS = [
   "packages/cli/",
   "packages/config/",
   "packages/document-edit/",
+  "packages/git-mirror/",
   "packages/git-protocol/",
   "packages/git-store/",
   "packages/go-template/",

@@ -12,7 +12,7 @@ const RUNTIME_MAJOR = 26;
 const ENTRIES = {
   main: join(SOURCE, "main.ts"),
   "index-thread": join(THREADS, "index-thread.ts"),
-  "check-worker": join(THREADS, "check-worker.ts"),
+  "job-worker": join(THREADS, "job-worker.ts"),
 } as const;
 
 /** Files that pages serve, under the names by which the code asks for them beside itself. */

@@ -1,9 +1,33 @@
-export { IdleDetector } from "./idle-detector.ts";
-export { RepositoryStore, SURVEYED_PREFIXES, type Fill, type StoreView } from "./mirror.ts";
-export { PackStores, type PackStoresOptions } from "./mirrors.ts";
-export { begin, isDamage } from "./primed-stream.ts";
-export type { RepositoryId } from "./repository-id.ts";
-export { OwnAnswers, type OwnRequest, type OwnVerdict } from "./responder.ts";
-export { FormerTips } from "./storage/retained-refs.ts";
-export { ProofFailure, ProofThread } from "./threads/check-thread.ts";
-export type { MirroredRepository, RecentTips, TipSource } from "./tips.ts";
+export { isDamage, mayBeDamage } from "./mirror/damage.ts";
+export { SURVEYED_PREFIXES, type Fill } from "./mirror/fill.ts";
+export { IdleDetector, type IdleDetectorOptions } from "./mirror/idle-detector.ts";
+export { createMirror, type Mirror, type MirrorParts } from "./mirror/mirror.ts";
+export { shareHistory, type MirrorView } from "./mirror/mirror-view.ts";
+export type { Mirrors } from "./mirror/mirrors.ts";
+export type { Repairs } from "./mirror/repairs.ts";
+export { createMirrorSet, type MirrorSet, type MirrorSetParts } from "./mirror-set.ts";
+export type {
+  MirrorRequest,
+  MirrorResponder,
+  MissingWants,
+  Servability,
+  Servable,
+} from "./responder/mirror-responder.ts";
+export type { LookupRequest, MirrorLookup, ObjectLookup } from "./responder/object-lookup.ts";
+export { primeStream } from "./responder/primed-stream.ts";
+export type { RecentTips, TipSource } from "./responder/tips.ts";
+export { FileMirrorStorage } from "./file-storage/file-mirror-storage.ts";
+export type { FileMirrorStorageParts } from "./file-storage/parts.ts";
+export type {
+  MirrorStorage,
+  RepackOptions,
+  RepackResult,
+  RepairResult,
+  RepositoryStorage,
+  StorageChange,
+  StorageVersion,
+  StoredRepository,
+} from "./storage/contract.ts";
+export type { RepositoryId } from "./storage/repository-id.ts";
+export { JobFailure, type JobRunner } from "./threads/job.ts";
+export { createMirrorThreads, type MirrorThreads } from "./threads/mirror-threads.ts";

@@ -1,11 +1,10 @@
 import type { Clock, Logger } from "@devplat/base";
-import { IdleDetector, OwnAnswers, PackStores } from "@devplat/git-mirror";
+import { FileMirrorStorage, IdleDetector, createMirrorSet, createMirrorThreads } from "@devplat/git-mirror";
 import { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import { isStorable } from "../access/repository-id.ts";
 import { BRAND } from "../brand.ts";
 import { BackgroundWork } from "../cache/background-work.ts";
 import { CacheService } from "../cache/cache-service.ts";
-import type { CachedRepository } from "../cache/cached-repository.ts";
 import { Cleanup } from "../cache/cleanup.ts";
 import { BaseFetches } from "../cache/coalescing/base-fetch.ts";
 import { CoalescedFetches } from "../cache/coalescing/coalesced-fetches.ts";
@@ -93,38 +92,44 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const recorder = new ResponseRecorder({ responses, faults, policies, metrics });
 
   const idle = new IdleDetector({ clock, idleMs: settings.repackIdleMs });
-  const stores: PackStores = new PackStores({
-    storagePath,
+  const threads = createMirrorThreads();
+  const storage = new FileMirrorStorage({
+    root: storagePath,
     otherFolders: [RESPONSES_FOLDER],
-    hostUrl,
-    hostKey: `${BRAND.command}.hosturl`,
+    origin: { key: `${BRAND.command}.hosturl`, url: hostUrl },
+    threads,
+    detectCollisions: settings.detectCollisions,
+    clock,
+  });
+  const set = createMirrorSet({
+    storage,
+    threads,
     clock,
     idle,
     pruneAfterMs: settings.pruneAfterMs,
-    detectCollisions: settings.detectCollisions,
-    maintenanceFailed: async (key, error) => mirrorFaults.maintenanceFailed(key, error),
-    damagedIndex: (path) => {
+    onRepackFailure: async (key, error) => mirrorFaults.repackFailed(key, error),
+    onDamagedIndex: (path) => {
       const what = "an index of stored packs is damaged; it is set aside and made again";
       faults.once(undefined, new Error(path), what);
     },
   });
-  const mirrorFaults = new MirrorFaults(stores, faults);
-  const responder = new OwnAnswers<CachedRepository>(
-    stores,
-    (repository, error) => void mirrorFaults.failed(repository, error),
-  );
+  const { mirrors, lookup, responder } = set;
+  const mirrorFaults = new MirrorFaults(set.repairs, faults);
   const fill = { mode: settings.fill, maxBytes: settings.fillMaxBytes, waitMs: settings.queueMs };
-  const background = new BackgroundFills(fill, stores, slots, faults);
+  const background = new BackgroundFills(fill, mirrors, slots, faults);
   const filler = new MirrorFiller({
-    stores,
+    mirrors,
+    threads,
     background,
     idle,
     faults: mirrorFaults,
     stopping: stopping.signal,
   });
   const objects = new MirrorResponses({
-    stores,
+    mirrors,
+    lookup,
     responder,
+    threads,
     base: new BaseFetches(slots),
     filler,
     repositories,
@@ -132,12 +137,12 @@ export function buildCache(settings: CacheSettings): CacheParts {
     firstByteMs: settings.firstByteMs,
     stopping: stopping.signal,
   });
-  const reset = new RepositoryReset({ repositories, responses, stores, filler, faults, logger });
+  const reset = new RepositoryReset({ repositories, responses, mirrors, filler, faults, logger });
   const warmer =
     settings.warming &&
     new Warmer(settings.warming, {
       target: {
-        store: ({ id }) => (isStorable(id) ? stores.of(id) : undefined),
+        store: ({ id }) => (isStorable(id) ? mirrors.of(id) : undefined),
         recordRefs: async (id, prefixes, body) => refs.record(id, prefixes, body),
         startAnew: async (repository) => reset.startAnew(repository),
       },
@@ -172,7 +177,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const cleanup = new Cleanup({
     repositories,
     responses,
-    stores,
+    storage,
     reset,
     policies,
     metrics,
@@ -188,7 +193,8 @@ export function buildCache(settings: CacheSettings): CacheParts {
       storagePath,
       repositories,
       responses,
-      stores,
+      storage,
+      mirrors: set,
       background,
       reset,
       cleanup,

@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import type { Clock, Logger } from "@devplat/base";
-import type { PackStores } from "@devplat/git-mirror";
+import type { MirrorSet, MirrorStorage } from "@devplat/git-mirror";
 import { repositoryId } from "../access/repository-id.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { BackgroundWork } from "./background-work.ts";
@@ -22,7 +22,8 @@ export interface CacheServiceParts {
   readonly storagePath: string;
   readonly repositories: RepositoryRegistry;
   readonly responses: ResponseStore;
-  readonly stores: PackStores;
+  readonly storage: Pick<MirrorStorage, "removeLeftovers">;
+  readonly mirrors: MirrorSet;
   readonly background: BackgroundFills;
   readonly reset: RepositoryReset;
   readonly cleanup: Cleanup;
@@ -51,10 +52,10 @@ export class CacheService implements CacheMaintenance {
    * called once, when the list is loaded and before the first request. Never rejects.
    */
   async prepare(): Promise<void> {
-    const { storagePath, stores, responses, faults, logger } = this.#parts;
+    const { storagePath, storage, responses, faults, logger } = this.#parts;
     try {
       await mkdir(storagePath, { recursive: true, mode: 0o700 });
-      await stores.removeLeftovers();
+      await storage.removeLeftovers();
       const leftovers = await responses.removeLeftovers();
       if (leftovers > 0) logger.info({ files: leftovers }, "removed leftovers of an interrupted run");
     } catch (error) {
@@ -65,33 +66,32 @@ export class CacheService implements CacheMaintenance {
 
   /** Cleans up every ten minutes until the signal fires; then waits for responses that are being stored. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, stores, background, warmer, stopping } = this.#parts;
+    const { clock, mirrors, background, warmer, stopping } = this.#parts;
     while (!signal.aborted) {
       await clock.sleep(CLEANUP_INTERVAL_MS, signal).catch(() => undefined);
       if (!signal.aborted) await this.cleanup();
     }
     stopping.abort(new Error("the service is stopping"));
-    stores.urgency.always();
-    stores.stop();
+    mirrors.stop();
     background.stop();
     warmer?.stop();
     await this.settled();
-    await stores.close();
+    await mirrors.close();
   }
 
   /** Waits for writes and removals that are under way. */
   async settled(): Promise<void> {
-    const { work, warmer, responses, stores } = this.#parts;
+    const { work, warmer, responses, mirrors } = this.#parts;
     await work.settled();
     await warmer?.settled();
     await responses.settled();
-    await stores.settled();
+    await mirrors.settled();
   }
 
   stats(owner: string, name: string): CacheStats {
-    const { responses, stores, faults } = this.#parts;
+    const { responses, mirrors, faults } = this.#parts;
     const repository = this.#repository(owner, name);
-    const { packs, bytes: packBytes } = stores.figures(repository.id);
+    const { packs, bytes: packBytes } = mirrors.mirrors.figures(repository.id);
     const { responses: responseFiles, bytes } = responses.figures(repository.id);
     const { hits, misses, bytesSaved, lastFetchAt } = repository;
     const lastError = faults.lastError(repository);

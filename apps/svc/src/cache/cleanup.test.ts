@@ -82,16 +82,18 @@ function playedCleanup(
         return { responses: files.length, bytes: files.reduce((sum, { size }) => sum + size, 0) };
       },
     },
-    stores: {
-      repositories: async () => {
+    storage: {
+      list: async () => {
         const refusal = refusals.get(ALL);
         if (refusal !== undefined) throw refusal;
         return [];
       },
-      diskUse: async ({ name }) => {
-        const [megabytes, hours] = shops[name]?.packs ?? [0, 0];
-        return { bytes: megabytes * MEGABYTE, changedAt: NOW - hours * HOUR_MS };
-      },
+      repository: ({ name }) => ({
+        usage: async () => {
+          const [megabytes, hours] = shops[name]?.packs ?? [0, 0];
+          return { bytes: megabytes * MEGABYTE, changedAt: NOW - hours * HOUR_MS };
+        },
+      }),
     },
     reset: { removeMirror: async ({ id: { name } }) => void done.packs.push(name) },
     policies: {

@@ -1,5 +1,5 @@
 import type { Clock, Logger } from "@devplat/base";
-import type { PackStores } from "@devplat/git-mirror";
+import type { MirrorStorage, RepositoryId, RepositoryStorage } from "@devplat/git-mirror";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
@@ -16,7 +16,9 @@ const IDLE_STORE_MS = 3_600_000;
 export interface CleanupParts {
   readonly repositories: Pick<RepositoryRegistry, "of">;
   readonly responses: Pick<ResponseStore, "repositories" | "list" | "remove" | "figures">;
-  readonly stores: Pick<PackStores, "repositories" | "diskUse">;
+  readonly storage: Pick<MirrorStorage, "list"> & {
+    repository(id: RepositoryId): Pick<RepositoryStorage, "usage">;
+  };
   readonly reset: Pick<RepositoryReset, "removeMirror">;
   readonly policies: CachePolicies;
   readonly metrics: Pick<Metrics, "evicted" | "responseSize">;
@@ -86,8 +88,8 @@ export class Cleanup {
    * @throws a system error
    */
   async unlisted(): Promise<readonly { readonly owner: string; readonly name: string }[]> {
-    const { responses, stores, policies } = this.#parts;
-    const kept = [...(await responses.repositories()), ...(await stores.repositories())];
+    const { responses, storage, policies } = this.#parts;
+    const kept = [...(await responses.repositories()), ...(await storage.list())];
     return kept.filter(({ owner, name }) => policies.find(owner, name) === undefined);
   }
 
@@ -100,7 +102,7 @@ export class Cleanup {
       const repository = this.#repository(policy);
       if (!isStorable(repository.id)) continue;
       files.push(...(await this.#shelf(repository, policy)));
-      const { bytes, changedAt } = await this.#parts.stores.diskUse(repository.id);
+      const { bytes, changedAt } = await this.#parts.storage.repository(repository.id).usage();
       if (bytes > 0) stores.push({ repository, bytes, usedAt: repository.lastFetchAt ?? changedAt });
     }
     let total = [...files.map(({ size }) => size), ...stores.map(({ bytes }) => bytes)].reduce(

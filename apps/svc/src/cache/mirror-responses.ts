@@ -1,10 +1,14 @@
-import type { ObjectFormat } from "@devplat/git-protocol";
+import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
 import {
-  begin,
-  type OwnAnswers,
-  type OwnRequest,
-  type OwnVerdict,
-  type PackStores,
+  primeStream,
+  type LookupRequest,
+  type MirrorLookup,
+  type MirrorRequest,
+  type MirrorResponder,
+  type Mirrors,
+  type MirrorThreads,
+  type MissingWants,
+  type Servable,
 } from "@devplat/git-mirror";
 import type { ObjectLookup } from "../access/authorization.ts";
 import { isStorable, type RepositoryId } from "../access/repository-id.ts";
@@ -48,8 +52,10 @@ export type OwnAnswer =
   | { readonly kind: "pending"; readonly leads: boolean; readonly pending: Promise<SettledAnswer> };
 
 export interface MirrorResponsesParts {
-  readonly stores: PackStores;
-  readonly responder: OwnAnswers<CachedRepository>;
+  readonly mirrors: Mirrors;
+  readonly lookup: MirrorLookup;
+  readonly responder: MirrorResponder;
+  readonly threads: Pick<MirrorThreads, "urgency">;
   readonly base: BaseFetches;
   readonly filler: MirrorFiller;
   readonly repositories: RepositoryRegistry;
@@ -74,7 +80,7 @@ export class MirrorResponses implements ObjectLookup {
   async areReachable(id: RepositoryId, format: ObjectFormat, oids: readonly string[]): Promise<boolean> {
     const repository = this.#parts.repositories.of(id);
     try {
-      return await this.#parts.responder.maySee(repository, format, oids);
+      return await this.#parts.lookup.areReachable(this.#lookup(repository, format, oids), repository.tips);
     } catch (error) {
       await this.#parts.faults.failed(repository, error);
       return false;
@@ -84,15 +90,7 @@ export class MirrorResponses implements ObjectLookup {
   async areHere(id: RepositoryId, format: ObjectFormat, oids: readonly string[]): Promise<boolean> {
     const repository = this.#parts.repositories.of(id);
     try {
-      const view = await this.#parts.stores
-        .of(id)
-        .viewSoon(format, (error) => void this.#parts.faults.failed(repository, error));
-      if (view === undefined) return false;
-      try {
-        return await this.#parts.responder.holdsAll(view.graph, oids);
-      } finally {
-        view.release();
-      }
+      return await this.#parts.lookup.areHere(this.#lookup(repository, format, oids));
     } catch (error) {
       await this.#parts.faults.failed(repository, error);
       return false;
@@ -109,19 +107,19 @@ export class MirrorResponses implements ObjectLookup {
   async answer(job: FetchJob, signal: AbortSignal, waitMs: number): Promise<OwnAnswer> {
     const { repository, fetch, format } = job;
     if (fetch === undefined || !isStorable(repository.id)) return { kind: "none" };
-    const request = { repository, fetch, format };
+    const { mirrors, responder, filler, base, threads, faults } = this.#parts;
+    const { id, tips } = repository;
+    const onLateFailure = (error: unknown): void => void faults.failed(repository, error);
+    const request: MirrorRequest = { id, fetch, format, tips, onLateFailure };
     try {
-      const store = this.#parts.stores.of(repository.id);
-      let verdict = await this.#parts.responder.judge(request);
-      if (verdict.kind === "cannot" && (await this.#parts.filler.finished(job))) {
-        verdict = await this.#parts.responder.judge(request);
-      }
-      if (verdict.kind === "cannot") return { kind: "none" };
-      if (verdict.kind === "serve") return await this.#begin(request, verdict, signal, false);
-      const running = this.#parts.base.running(job, verdict);
-      const fetching = running ?? this.#parts.base.fetch(job, verdict, store, waitMs);
-      const pending = this.#parts.stores.urgency.during(
-        this.#afterFetch(job, request, verdict, fetching, running === undefined, signal),
+      let found = await responder.check(request);
+      if (found.kind === "unservable" && (await filler.finished(job))) found = await responder.check(request);
+      if (found.kind === "unservable") return { kind: "none" };
+      if (found.kind === "servable") return await this.#begin(repository, fetch, found, signal, false);
+      const running = base.running(job, found);
+      const fetching = running ?? base.fetch(job, found, mirrors.of(id), waitMs);
+      const pending = threads.urgency.during(
+        this.#afterFetch(job, request, found, fetching, running === undefined, signal),
       );
       return { kind: "pending", leads: running === undefined, pending };
     } catch (error) {
@@ -130,23 +128,30 @@ export class MirrorResponses implements ObjectLookup {
   }
 
   async #begin(
-    request: OwnRequest<CachedRepository>,
-    verdict: Extract<OwnVerdict, { kind: "serve" }>,
+    repository: CachedRepository,
+    fetch: FetchRequest,
+    servable: Servable,
     signal: AbortSignal,
     asked: boolean,
   ): Promise<SettledAnswer> {
-    const { chunks } = await begin(this.#parts.responder.answer(request, verdict, signal), (error) => {
-      if (!signal.aborted) void this.#parts.faults.failed(request.repository, error);
+    const response = this.#parts.responder.respond(fetch, servable, signal);
+    const chunks = await primeStream(response, (error) => {
+      if (!signal.aborted) void this.#parts.faults.failed(repository, error);
       return new StoredDataDamaged("stored objects cannot be read", error);
     });
     return { kind: "begun", chunks, asked };
   }
 
+  #lookup(repository: CachedRepository, format: ObjectFormat, oids: readonly string[]): LookupRequest {
+    const onLateFailure = (error: unknown): void => void this.#parts.faults.failed(repository, error);
+    return { id: repository.id, format, oids, onLateFailure };
+  }
+
   /** The response when the fetch of the missing objects is over. */
   async #afterFetch(
     job: FetchJob,
-    request: OwnRequest<CachedRepository>,
-    lacks: Extract<OwnVerdict, { kind: "lacks" }>,
+    request: MirrorRequest,
+    missing: MissingWants,
     fetching: BaseFetch,
     leads: boolean,
     signal: AbortSignal,
@@ -170,10 +175,12 @@ export class MirrorResponses implements ObjectLookup {
       if (generation !== repository.generation || identity !== repository.tips.identity)
         return { kind: "none" };
       // Objects of another fill were not given to this request.
-      const allowed = new Set(outcome.asked ? lacks.wants : []);
-      const verdict = await this.#parts.responder.judge(request, allowed);
-      if (verdict.kind === "serve") return await this.#begin(request, verdict, signal, outcome.asked);
-      if (verdict.kind === "lacks") verdict.view.release();
+      const given = new Set(outcome.asked ? missing.wants : []);
+      const found = await this.#parts.responder.check(request, given);
+      if (found.kind === "servable") {
+        return await this.#begin(repository, request.fetch, found, signal, outcome.asked);
+      }
+      if (found.kind === "missing") found.view.release();
       return { kind: "none" };
     } catch (error) {
       if (error instanceof AskFailed && leads) throw error.cause;
@@ -184,7 +191,7 @@ export class MirrorResponses implements ObjectLookup {
       if (error instanceof AskFailed || error instanceof AnswerBroke) return { kind: "none" };
       return await this.#noAnswer(repository, error, signal);
     } finally {
-      lacks.view.release();
+      missing.view.release();
     }
   }
 

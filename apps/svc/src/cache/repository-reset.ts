@@ -1,5 +1,5 @@
 import type { Logger } from "@devplat/base";
-import type { PackStores } from "@devplat/git-mirror";
+import type { Mirrors } from "@devplat/git-mirror";
 import type { RefObserver } from "../access/ref-snapshot-store.ts";
 import type { RepositoryIdentity } from "../access/ref-snapshots.ts";
 import { isStorable, type RepositoryId } from "../access/repository-id.ts";
@@ -14,7 +14,7 @@ export class RepositoryReset implements RefObserver {
   readonly #parts: {
     readonly repositories: RepositoryRegistry;
     readonly responses: ResponseStore;
-    readonly stores: PackStores;
+    readonly mirrors: Mirrors;
     readonly filler: MirrorFiller;
     readonly faults: FaultLog;
     readonly logger: Logger;
@@ -23,7 +23,7 @@ export class RepositoryReset implements RefObserver {
   constructor(parts: {
     readonly repositories: RepositoryRegistry;
     readonly responses: ResponseStore;
-    readonly stores: PackStores;
+    readonly mirrors: Mirrors;
     readonly filler: MirrorFiller;
     readonly faults: FaultLog;
     readonly logger: Logger;
@@ -58,7 +58,7 @@ export class RepositoryReset implements RefObserver {
   async removeMirror(repository: CachedRepository): Promise<void> {
     if (!isStorable(repository.id)) return;
     try {
-      await this.#parts.stores.remove(repository.id);
+      await this.#parts.mirrors.remove(repository.id);
     } catch (error) {
       this.#parts.faults.once(repository, error, "stored objects cannot be removed");
     }

@@ -3,10 +3,10 @@ import { open } from "node:fs/promises";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { oidBytes } from "@devplat/git-store";
 
-/** Bytes read at once. */
+/** Bytes of one read. */
 const READ_BYTES = 1024 * 1024;
 
-/** Packs of an earlier process: do their bytes still match their checksums? */
+/** Compares packs that an earlier process wrote with their checksums. */
 export interface ChecksumJob {
   readonly kind: "checksum";
   readonly format: ObjectFormat;
@@ -14,14 +14,15 @@ export interface ChecksumJob {
   readonly packs: readonly string[];
 }
 
-/** @throws an error without a code when one does not */
+/** @throws an error without a code if a pack does not match */
 export async function compareChecksums({ packs, format }: ChecksumJob): Promise<void> {
   for (const path of packs) {
-    if (!(await matchesChecksum(path, format))) throw new Error("a stored pack does not match its checksum");
+    if (!(await matchesChecksum(path, format)))
+      throw new Error("a stored pack does not match its checksum; fetch it again");
   }
 }
 
-/** Whether the hash at a file's end is that of all before it. */
+/** Whether the hash at the end of a file is the hash of all bytes before it. */
 export async function matchesChecksum(path: string, format: ObjectFormat): Promise<boolean> {
   const handle = await open(path);
   try {

@@ -30,7 +30,7 @@ describe("restsWhileBusy", () => {
     assert.equal(free.rested, 0);
   });
 
-  it("a thread that waits for a CPU rests much longer than it works, and not for ever [svc 2.14]", () => {
+  it("a thread on a busy CPU rests much longer than it works, up to a limit [svc 2.14]", () => {
     const busy = thread(5);
     for (let i = 0; i < 10; i++) busy.slice();
     assert.ok(busy.rested > 10 * 10 * 10, `${busy.rested} ms`);
@@ -40,7 +40,7 @@ describe("restsWhileBusy", () => {
     assert.equal(busy.rested, rested);
   });
 
-  it("a thread whose work somebody waits for does not rest [svc 2.14]", async () => {
+  it("a thread does not rest while a request waits for its work [svc 2.14]", async () => {
     const urgency = new Urgency();
     const waiting = new Int32Array(urgency.memory);
     const busy = thread(5, () => waiting[0] !== 0);

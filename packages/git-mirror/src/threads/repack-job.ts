@@ -1,22 +1,23 @@
 import { ObjectDatabase, prepareRepack, type PreparedRepack, type SharedDatabase } from "@devplat/git-store";
 
-/** Packs of a store: merges those that geometry asks for, or all that `keep` reaches, into one that stands aside. */
-export interface ConsolidateJob {
-  readonly kind: "consolidate";
+/** Merges packs into one in a temporary folder: those that the geometry selects, or all objects reachable from `keep`. */
+export interface RepackJob {
+  readonly kind: "repack";
   /** The repository's folder. */
   readonly path: string;
   readonly objects: SharedDatabase;
   /** Ids that get bitmaps. */
   readonly tips: readonly string[];
+  /** Undefined: the geometry selects the packs. */
   readonly keep: readonly string[] | undefined;
-  /** Packs to merge at least, without `keep`. */
+  /** Minimum number of packs to merge, without `keep`. */
   readonly least: number;
 }
 
-/** Bytes of each cache while packs are merged. */
+/** Bytes of each cache during a repack. */
 const CACHE_BYTES = 8 * 1024 * 1024;
 
-export async function consolidate(job: ConsolidateJob): Promise<PreparedRepack | undefined> {
+export async function repackInThread(job: RepackJob): Promise<PreparedRepack | undefined> {
   const memory = { pageCacheBytes: CACHE_BYTES, baseCacheBytes: CACHE_BYTES };
   const objects = ObjectDatabase.attach(job.objects, memory);
   try {

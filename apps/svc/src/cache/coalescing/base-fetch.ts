@@ -9,7 +9,7 @@ import { GitStoreError, type Ref } from "@devplat/git-store";
 import { withBody, type UpstreamAnswer } from "../../upstream/upstream.ts";
 import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
 import type { FetchJob } from "../fetch-plan.ts";
-import { type OwnVerdict, type RepositoryStore, SURVEYED_PREFIXES } from "@devplat/git-mirror";
+import { SURVEYED_PREFIXES, shareHistory, type MissingWants, type Mirror } from "@devplat/git-mirror";
 import { packBytes } from "./pack-stream.ts";
 import type { UpstreamSlots } from "./slots.ts";
 
@@ -17,8 +17,6 @@ import type { UpstreamSlots } from "./slots.ts";
 const MAX_HAVES = 512;
 /** Bytes before the pack that are kept, so that an error in them can be passed on. */
 const MAX_ERROR_BYTES = 64 * 1024;
-
-type Lacks = Extract<OwnVerdict, { kind: "lacks" }>;
 
 /**
  * Result of fetching the objects that the mirror lacks.
@@ -73,18 +71,20 @@ export class BaseFetches {
   }
 
   /** The fetch of the same objects that somebody else set off. */
-  running(job: FetchJob, lacks: Lacks): BaseFetch | undefined {
-    return this.#running.get(keyOf(job, lacks));
+  running(job: FetchJob, missing: MissingWants): BaseFetch | undefined {
+    return this.#running.get(keyOf(job, missing));
   }
 
   /**
    * @param waitMs for a turn, at most
    * @throws in `outcome`: AskFailed, AnswerBroke, or the error of the pack or the disk
    */
-  fetch(job: FetchJob, lacks: Lacks, store: RepositoryStore, waitMs: number): BaseFetch {
-    const key = keyOf(job, lacks);
+  fetch(job: FetchJob, missing: MissingWants, store: Mirror, waitMs: number): BaseFetch {
+    const key = keyOf(job, missing);
     const { promise: firstByte, resolve } = Promise.withResolvers<void>();
-    const outcome = this.#fetch(job, lacks, store, waitMs, resolve).finally(() => this.#running.delete(key));
+    const outcome = this.#fetch(job, missing, store, waitMs, resolve).finally(() =>
+      this.#running.delete(key),
+    );
     const fetching = { outcome, firstByte };
     this.#running.set(key, fetching);
     return fetching;
@@ -92,8 +92,8 @@ export class BaseFetches {
 
   async #fetch(
     job: FetchJob,
-    { wants, tips, view }: Lacks,
-    store: RepositoryStore,
+    { wants, tips, view }: MissingWants,
+    store: Mirror,
     waitMs: number,
     begun: () => void,
   ): Promise<BaseFetchOutcome> {
@@ -133,7 +133,7 @@ export class BaseFetches {
     const now = await store.view(format);
     if (now === undefined) return { kind: "filled", asked };
     try {
-      const same = await store.related(now, [...wants, ...tips.oids], before);
+      const same = await shareHistory(now, [...wants, ...tips.oids], before);
       return same ? { kind: "filled", asked } : { kind: "unrelated" };
     } finally {
       now.release();
@@ -141,7 +141,7 @@ export class BaseFetches {
   }
 }
 
-function keyOf({ repository }: FetchJob, { wants }: Lacks): string {
+function keyOf({ repository }: FetchJob, { wants }: MissingWants): string {
   const identity = `${repository.generation}.${repository.tips.identity}`;
   return `${repository.id.key}#${identity} ${wants.toSorted().join(" ")}`;
 }

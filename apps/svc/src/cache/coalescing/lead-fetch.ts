@@ -1,4 +1,4 @@
-import { ProofFailure } from "@devplat/git-mirror";
+import { JobFailure } from "@devplat/git-mirror";
 import type { Clock } from "@devplat/base";
 import { isStorable } from "../../access/repository-id.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
@@ -153,7 +153,7 @@ export class LeadFetch {
       });
       metrics.packMade((performance.now() - startedAt) / 1000);
       if (reason?.startsWith("pack:") === true) {
-        await mirrorFaults.failed(repository, new ProofFailure(reason, undefined));
+        await mirrorFaults.failed(repository, new JobFailure(reason, undefined));
       }
       led.close();
       void led.fetch.closed.then(() => pending?.close());

@@ -3,7 +3,7 @@ import { packOf, requestFor } from "../coalescing/base-fetch.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
 import type { FetchJob } from "../fetch-plan.ts";
-import type { PackStores } from "@devplat/git-mirror";
+import type { Mirrors } from "@devplat/git-mirror";
 import type { UpstreamSlots } from "../coalescing/slots.ts";
 
 /** Prefixes of the refs that a fill asks for: branches and tags, never proposals (`refs/pull/`). */
@@ -27,7 +27,7 @@ export interface BackgroundFillOptions {
  */
 export class BackgroundFills {
   readonly #options: BackgroundFillOptions;
-  readonly #stores: PackStores;
+  readonly #stores: Mirrors;
   readonly #slots: UpstreamSlots;
   readonly #faults: FaultLog;
   readonly #running = new Set<string>();
@@ -35,7 +35,7 @@ export class BackgroundFills {
   readonly #tooBig = new WeakMap<CachedRepository, number>();
   readonly #ended = new AbortController();
 
-  constructor(options: BackgroundFillOptions, stores: PackStores, slots: UpstreamSlots, faults: FaultLog) {
+  constructor(options: BackgroundFillOptions, stores: Mirrors, slots: UpstreamSlots, faults: FaultLog) {
     this.#options = options;
     this.#stores = stores;
     this.#slots = slots;

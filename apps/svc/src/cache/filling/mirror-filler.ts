@@ -1,5 +1,5 @@
 import type { FetchRequest } from "@devplat/git-protocol";
-import type { IdleDetector, PackStores } from "@devplat/git-mirror";
+import type { IdleDetector, Mirrors, MirrorThreads } from "@devplat/git-mirror";
 import { isStorable } from "../../access/repository-id.ts";
 import type { CachedRepository } from "../cached-repository.ts";
 import type { CoalescedFetch } from "../coalescing/coalesced-fetch.ts";
@@ -15,7 +15,8 @@ import { FillStarts } from "./fill-starts.ts";
 const FINISHING_MS = 5000;
 
 export interface MirrorFillerParts {
-  readonly stores: PackStores;
+  readonly mirrors: Mirrors;
+  readonly threads: Pick<MirrorThreads, "urgency">;
   readonly background: BackgroundFills;
   readonly idle: IdleDetector;
   readonly faults: MirrorFaults;
@@ -45,20 +46,20 @@ export class MirrorFiller {
     const { key } = id;
     // The transfer of a request for all objects is itself the source of a fill.
     if (fetch === undefined || !isSelfContained(fetch)) this.#starts.startOne(key);
-    const finishing = this.#finishing.get(key) ?? this.#parts.stores.of(id).finishing;
+    const finishing = this.#finishing.get(key) ?? this.#parts.mirrors.of(id).finishing;
     if (finishing === undefined || fetch?.wants.every((oid) => tips.isTip(oid)) !== true) return false;
     if (await this.hasAny(repository)) return false;
     const over = finishing.then(() => true);
-    return (await this.#parts.stores.urgency.during(within(over, FINISHING_MS))) === true;
+    return (await this.#parts.threads.urgency.during(within(over, FINISHING_MS))) === true;
   }
 
   /** Whether the mirror of a repository holds anything. */
   async hasAny(repository: CachedRepository): Promise<boolean> {
-    const { stores, faults } = this.#parts;
+    const { mirrors, faults } = this.#parts;
     if (!isStorable(repository.id)) return false;
     try {
-      const store = stores.of(repository.id);
-      const view = (await store.view("sha1")) ?? (await store.view("sha256"));
+      const mirror = mirrors.of(repository.id);
+      const view = (await mirror.view("sha1")) ?? (await mirror.view("sha256"));
       view?.release();
       return view !== undefined;
     } catch (error) {
@@ -122,14 +123,14 @@ export class MirrorFiller {
     const { kind, isHere: isLocal } = source;
     const chunks = kind === "file" ? source.file.chunks() : fetchChunks(source.reader);
     try {
-      const store = this.#parts.stores.of(repository.id);
-      const view = await store.view(format);
+      const mirror = this.#parts.mirrors.of(repository.id);
+      const view = await mirror.view(format);
       view?.release();
       if (view !== undefined || generation !== repository.generation) return;
       const tips = repository.tips.recent();
       const open = (): Promise<AsyncIterable<Buffer>> => Promise.resolve(packBytes(chunks));
       const shown = tips.refs.values();
-      await store.receive({ open, format, wants: fetch.wants, shown, ifEmpty: true, isLocal });
+      await mirror.receive({ open, format, wants: fetch.wants, shown, ifEmpty: true, isLocal });
     } catch (error) {
       // Data that is being removed takes its fills with it.
       if (generation !== repository.generation) return;

@@ -1,4 +1,4 @@
-import type { StoreView } from "@devplat/git-mirror";
+import type { MirrorView } from "@devplat/git-mirror";
 import type { RecentTips } from "../../access/ref-snapshots.ts";
 
 /** Prefixes of the refs that warming keeps up to date: branches and tags, never proposals (`refs/pull/`). */
@@ -7,7 +7,7 @@ export const WARM_PREFIXES: readonly string[] = ["HEAD", "refs/heads/", "refs/ta
 /** The refs of the last fetch. */
 export interface LastFetch {
   /** The store: the refs that its last fills recorded, and which objects are here. */
-  readonly view: StoreView;
+  readonly view: MirrorView;
   /** {@link warmable} tips of the last warming; undefined: there was none in this process. */
   readonly warmed: ReadonlyMap<string, string> | undefined;
   /** Whether the tips are all there are: only then does absence count. */

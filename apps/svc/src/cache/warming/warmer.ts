@@ -7,7 +7,7 @@ import type { CachedRepository } from "../cached-repository.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { packBytes } from "../coalescing/pack-stream.ts";
 import type { CachePolicies, CachePolicy, WarmStart } from "../policy.ts";
-import { SURVEYED_PREFIXES, type RepositoryStore, type StoreView } from "@devplat/git-mirror";
+import { SURVEYED_PREFIXES, shareHistory, type Mirror, type MirrorView } from "@devplat/git-mirror";
 import type { UpstreamSlots } from "../coalescing/slots.ts";
 import type { RecentTips } from "../../access/ref-snapshots.ts";
 import type { RepositoryId } from "../../access/repository-id.ts";
@@ -26,7 +26,7 @@ export interface WarmerOptions {
 /** The parts of the cache that the warmer uses. */
 export interface WarmTarget {
   /** The object store; undefined: nothing of this repository may be kept. */
-  store(repository: CachedRepository): RepositoryStore | undefined;
+  store(repository: CachedRepository): Mirror | undefined;
   /** Records the code host's response to an `ls-refs`. */
   recordRefs(id: RepositoryId, prefixes: readonly string[], body: Buffer | undefined): Promise<void>;
   /** The name stands for another repository than the stored one. */
@@ -206,7 +206,7 @@ export class Warmer {
 
   /** The tips that the mirror lacks, and the refs of the mirror where they may be of another history. */
   async #lacking(
-    store: RepositoryStore,
+    store: Mirror,
     format: ObjectFormat,
     tips: RecentTips,
   ): Promise<{ wants: readonly string[]; before: readonly string[]; unrelated: boolean }> {
@@ -231,7 +231,7 @@ export class Warmer {
 
   async #fetch(
     repository: CachedRepository,
-    store: RepositoryStore,
+    store: Mirror,
     format: ObjectFormat,
     tips: RecentTips,
     wants: readonly string[],
@@ -253,7 +253,7 @@ export class Warmer {
   }
 
   async #isRelated(
-    store: RepositoryStore,
+    store: Mirror,
     format: ObjectFormat,
     tips: RecentTips,
     before: readonly string[],
@@ -261,7 +261,7 @@ export class Warmer {
     const view = await store.view(format);
     if (view === undefined) return true;
     try {
-      return await store.related(view, tips.oids, before);
+      return await shareHistory(view, tips.oids, before);
     } finally {
       view.release();
     }
@@ -308,6 +308,6 @@ export class Warmer {
   }
 }
 
-function isHere(view: StoreView, oid: string): boolean {
+function isHere(view: MirrorView, oid: string): boolean {
   return view.graph.numbers.numberOfOid(oid) >= 0;
 }

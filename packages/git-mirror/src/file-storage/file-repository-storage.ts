@@ -1,0 +1,114 @@
+import { rename, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { ifExists } from "@devplat/base";
+import { folderNames } from "@devplat/base/folder-names";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import { Repository } from "@devplat/git-store";
+import type {
+  RepairResult,
+  RepositoryStorage,
+  StorageVersion,
+  StoredRepository,
+} from "../storage/contract.ts";
+import { StorageChanged } from "../storage/storage-changed.ts";
+import { FillJournal } from "./fill-journal.ts";
+import { FILL_LOCK_WAIT_MS, FileRepository } from "./file-repository.ts";
+import { checkIntegrity } from "./integrity-check.ts";
+import { DATABASE_MEMORY, openExisting, versionOf } from "./open-repository.ts";
+import type { FileMirrorStorageParts } from "./parts.ts";
+import type { RemovedFolder } from "./removed-folder.ts";
+import { repair } from "./repair.ts";
+
+/** Suffix of the folder of a repository. */
+export const SUFFIX = ".git";
+/** Suffix of the folder of quarantined data, one per repository. */
+export const CORRUPT_SUFFIX = ".git.corrupt~";
+
+export interface FileRepositoryStorageParts extends Omit<FileMirrorStorageParts, "root" | "otherFolders"> {
+  /** Without suffix. */
+  readonly path: string;
+  readonly removed: RemovedFolder;
+}
+
+/** Storage of one repository in a folder. */
+export class FileRepositoryStorage implements RepositoryStorage {
+  readonly #parts: FileRepositoryStorageParts;
+  readonly #path: string;
+  readonly #corruptPath: string;
+
+  constructor(parts: FileRepositoryStorageParts) {
+    this.#parts = parts;
+    this.#path = parts.path + SUFFIX;
+    this.#corruptPath = parts.path + CORRUPT_SUFFIX;
+  }
+
+  async version(): Promise<StorageVersion | undefined> {
+    return await versionOf(this.#path);
+  }
+
+  async open(signal: AbortSignal): Promise<StoredRepository | undefined> {
+    const { origin, threads } = this.#parts;
+    const before = await this.version();
+    const repository = await openExisting(this.#path);
+    if (repository === undefined) return undefined;
+    if (repository.config(origin.key) !== origin.url) {
+      repository.close();
+      await this.quarantine();
+      return undefined;
+    }
+    try {
+      await checkIntegrity(repository, threads.checks, signal);
+    } catch (error) {
+      repository.close();
+      const now = await this.version();
+      const isSame = now?.incarnation === before?.incarnation && now?.commit === before?.commit;
+      throw isSame ? error : new StorageChanged(error);
+    }
+    return new FileRepository(repository, this.#parts);
+  }
+
+  async create(format: ObjectFormat): Promise<StoredRepository> {
+    const { key, url } = this.#parts.origin;
+    const config = { [key]: url };
+    return new FileRepository(
+      await Repository.init(this.#path, { ...DATABASE_MEMORY, format, config }),
+      this.#parts,
+    );
+  }
+
+  async repair(signal: AbortSignal): Promise<RepairResult | undefined> {
+    const { threads, clock } = this.#parts;
+    const repository = await Repository.open(this.#path, { ...DATABASE_MEMORY, skipFaulty: true });
+    try {
+      await using held = new AsyncDisposableStack();
+      held.use(await repository.lock("fill", { waitMs: FILL_LOCK_WAIT_MS, signal }));
+      await new FillJournal(repository.path).undo();
+      repository.objects.refresh();
+      return await repair(repository, threads.maintenance, clock.now());
+    } finally {
+      repository.close();
+    }
+  }
+
+  async remove(): Promise<void> {
+    await this.#parts.removed.take(this.#path);
+    await this.#parts.removed.take(this.#corruptPath);
+  }
+
+  async quarantine(): Promise<void> {
+    await this.#parts.removed.take(this.#corruptPath);
+    await ifExists(rename(this.#path, this.#corruptPath));
+  }
+
+  async usage(): Promise<{ readonly bytes: number; readonly changedAt: number }> {
+    const folder = join(this.#path, "objects", "pack");
+    const facts = await Promise.all(
+      (await folderNames(folder)).map((name) => stat(join(folder, name)).catch(() => undefined)),
+    );
+    const files = facts.filter((file) => file !== undefined);
+    return {
+      bytes: files.reduce((sum, { size }) => sum + size, 0),
+      changedAt: Math.max(0, ...files.map(({ mtimeMs }) => mtimeMs)),
+    };
+  }
+}

@@ -1,0 +1,82 @@
+import type { MirrorStorage } from "../storage/contract.ts";
+import type { RepositoryId } from "../storage/repository-id.ts";
+import type { MirrorThreads } from "../threads/mirror-threads.ts";
+import type { Maintenance } from "./maintenance.ts";
+import { createMirror, type Mirror } from "./mirror.ts";
+
+/** Maximum number of mirrors with open files. The least recently used are closed; opening them again takes time. */
+const MAX_OPEN = 64;
+
+export interface MirrorsParts {
+  readonly storage: MirrorStorage;
+  readonly threads: Pick<MirrorThreads, "index" | "checks">;
+  readonly maintenance: Maintenance;
+  /** Called with the name of an index file that was damaged. The mirror writes it again. */
+  readonly onDamagedIndex: (file: string) => void;
+}
+
+/** Mirrors of all repositories of a process. */
+export class Mirrors {
+  readonly #parts: MirrorsParts;
+  /** Least recently used first. */
+  readonly #mirrors = new Map<string, Mirror>();
+
+  constructor(parts: MirrorsParts) {
+    this.#parts = parts;
+  }
+
+  /** Returns the mirror of a repository, also if it is empty. */
+  of(id: RepositoryId): Mirror {
+    const mirror = this.#mirrors.get(id.key) ?? this.#create(id);
+    this.#mirrors.delete(id.key);
+    this.#mirrors.set(id.key, mirror);
+    // One more mirror is in use, so one more rests: the newest that is not among the most recently used.
+    const resting = this.#mirrors.size - MAX_OPEN - 1;
+    if (resting >= 0) this.#mirrors.values().drop(resting).next().value?.rest();
+    return mirror;
+  }
+
+  /** Packs of an open mirror, and their bytes; zeros if it is not open. */
+  figures(id: RepositoryId): Mirror["figures"] {
+    return this.#mirrors.get(id.key)?.figures ?? { packs: 0, bytes: 0 };
+  }
+
+  /** Removes the data of a repository. It is gone when the promise fulfils; space is freed later. */
+  async remove(id: RepositoryId): Promise<void> {
+    this.#forget(id);
+    await this.#parts.storage.repository(id).remove();
+  }
+
+  /** Moves the data of a repository out of the way. The next fill begins with an empty mirror. */
+  async quarantine(id: RepositoryId): Promise<void> {
+    this.#forget(id);
+    await this.#parts.storage.repository(id).quarantine();
+  }
+
+  /** Waits for fills, repairs and openings of all mirrors. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#mirrors.values()].map(async (mirror) => mirror.settled()));
+  }
+
+  /** Ends all fills and closes all files. */
+  close(): void {
+    for (const mirror of this.#mirrors.values()) mirror.close();
+    this.#mirrors.clear();
+  }
+
+  #create(id: RepositoryId): Mirror {
+    const { storage, threads, maintenance, onDamagedIndex } = this.#parts;
+    const mirror: Mirror = createMirror({
+      storage: storage.repository(id),
+      threads,
+      onDamagedIndex,
+      onFilled: () => maintenance.schedule(id.key, mirror),
+    });
+    return mirror;
+  }
+
+  #forget(id: RepositoryId): void {
+    this.#mirrors.get(id.key)?.close();
+    this.#mirrors.delete(id.key);
+  }
+}

@@ -1,7 +1,0 @@
-/** A repository in lower case, because code hosts do not tell cases apart. Owner and name can be names of folders. */
-export interface RepositoryId {
-  readonly owner: string;
-  readonly name: string;
-  /** `owner/name` */
-  readonly key: string;
-}

@@ -1,0 +1,126 @@
+import type { ObjectFormat } from "@devplat/git-protocol";
+import type { IndexedPack, ObjectDatabase, Ref } from "@devplat/git-store";
+import type { RepositoryId } from "./repository-id.ts";
+
+/**
+ * Contract of the storage of mirrors. `suite.test-kit.ts` tests every implementation.
+ *
+ * The storage keeps packs and refs. A change is a transaction: another process sees all of it or nothing, also if this
+ * process is killed. One process changes a repository at a time, any number read it. Packs are immutable. An open
+ * repository stays readable while another process changes or removes the stored one.
+ *
+ * `objects` reads packs through the file system. An implementation that keeps packs elsewhere copies them to a local
+ * folder first. No caller knows where that folder is.
+ */
+export interface MirrorStorage {
+  /** Returns the storage of one repository. Does no I/O. */
+  repository(id: RepositoryId): RepositoryStorage;
+  /** Lists the repositories that have data, also quarantined data. */
+  list(): Promise<{ owner: string; name: string }[]>;
+  /** Removes what killed processes left outside of repositories. For the start of a program. */
+  removeLeftovers(): Promise<void>;
+  /** Waits for removals in the background. */
+  settled(): Promise<void>;
+}
+
+/** Storage of one repository. */
+export interface RepositoryStorage {
+  /** Version of the stored data. It differs after each commit of any process. Undefined: nothing is stored. */
+  version(): Promise<StorageVersion | undefined>;
+  /**
+   * Opens the repository and checks it: refs, indexes, and packs that are not known to be sound. Removes what killed
+   * processes left. Data from another origin is quarantined.
+   *
+   * @returns undefined if nothing is stored, or only data from another origin
+   * @throws GitStoreError, JobFailure if something is damaged; StorageChanged if it was replaced during the check
+   */
+  open(signal: AbortSignal): Promise<StoredRepository | undefined>;
+  /** Creates an empty repository. */
+  create(format: ObjectFormat): Promise<StoredRepository>;
+  /**
+   * Removes damaged packs, and sound packs that need their objects. The remaining data is complete. Waits for the change
+   * of another process. Nobody in this process may have the repository open.
+   *
+   * @returns undefined if nothing can be kept, or no pack is damaged: then {@link quarantine} is the next step
+   */
+  repair(signal: AbortSignal): Promise<RepairResult | undefined>;
+  /** Removes the repository, also its quarantined data. It is gone when the promise fulfils; space is freed later. */
+  remove(): Promise<void>;
+  /** Moves the repository out of the way, so that an administrator can examine it. Replaces earlier quarantined data. */
+  quarantine(): Promise<void>;
+  /** Size of the packs in bytes, and time of their latest change in milliseconds since the epoch; 0 for none. */
+  usage(): Promise<{ readonly bytes: number; readonly changedAt: number }>;
+}
+
+/** Version of stored data. Compare members with `===`. */
+export interface StorageVersion {
+  /** Differs after the repository was removed and created again. */
+  readonly incarnation: string;
+  /** Differs after each commit. Undefined before the first one. */
+  readonly commit: string | undefined;
+}
+
+/** An open repository. The caller must close it. */
+export interface StoredRepository {
+  readonly format: ObjectFormat;
+  /** Objects as of the last `refresh()`. */
+  readonly objects: ObjectDatabase;
+  /** Reads the refs of the latest commit. */
+  refs(): Promise<ReadonlyMap<string, Ref>>;
+  /** Moves damaged index files away that `objects` or its graph reported. @returns those that were still there */
+  quarantineIndexes(files: readonly string[]): Promise<string[]>;
+  /** Begins a change. Waits for the change of another process. Undoes a change that a killed process left. */
+  beginChange(signal: AbortSignal): Promise<StorageChange>;
+  /**
+   * Merges packs, and drops objects that only expired refs reach. Serving and changes go on; only the replacement of the
+   * packs is a change. Does nothing if another process repacks.
+   */
+  repack(options: RepackOptions): Promise<RepackResult>;
+  /** Reads all packs. @returns the names of the damaged ones */
+  damagedPacks(): Promise<readonly string[]>;
+  close(): void;
+}
+
+/** A change of a repository. Disposing it without a commit restores the packs and refs of before. */
+export interface StorageChange extends AsyncDisposable {
+  /** Refs before the change. */
+  readonly refs: ReadonlyMap<string, Ref>;
+  /**
+   * Takes in one pack, thin or not. Then `objects` has it. The caller checks its connectivity before the commit.
+   *
+   * @throws GitStoreError, a system error, an error of the iterable
+   */
+  receivePack(pack: AsyncIterable<Uint8Array>, options: ReceiveOptions): Promise<IndexedPack>;
+  /** Makes the change permanent. Refs of before whose names or values are gone become retained refs. */
+  commit(refs: ReadonlyMap<string, Ref>): Promise<void>;
+}
+
+export interface ReceiveOptions {
+  readonly signal: AbortSignal;
+  /** Maximum bytes that are read from the pack before they are indexed. Undefined: no limit. */
+  readonly maxAheadBytes: number | undefined;
+}
+
+export interface RepackOptions {
+  /** Milliseconds for which objects of dropped refs are retained. Infinity: for ever. */
+  readonly pruneAfterMs: number;
+  /** Minimum number of packs to merge. */
+  readonly minPacks: number;
+  readonly signal: AbortSignal;
+}
+
+/** Result of a repack. */
+export interface RepackResult {
+  /** Packs that became one. 0: nothing was merged. */
+  readonly merged: number;
+  /** Objects that were dropped. */
+  readonly dropped: number;
+}
+
+/** Result of a repair. */
+export interface RepairResult {
+  /** Damaged packs. They are quarantined. */
+  readonly damaged: readonly string[];
+  /** Sound packs that needed objects of the damaged ones. They are removed. */
+  readonly incomplete: readonly string[];
+}

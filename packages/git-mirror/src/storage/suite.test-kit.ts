@@ -1,0 +1,261 @@
+import assert from "node:assert/strict";
+import { createReadStream } from "node:fs";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, it } from "node:test";
+import type { Ref } from "@devplat/git-store";
+import { git, repositories, run, tempFolder, type TempFolder } from "@devplat/testkit";
+import type { MirrorStorage, RepositoryStorage, StoredRepository } from "./contract.ts";
+import type { RepositoryId } from "./repository-id.ts";
+
+/** Storage that the suite tests. */
+export interface SuiteBackend {
+  /** Opens the same storage as another process would. Data has this origin. */
+  open(origin: string): MirrorStorage;
+  /** Changes a byte of the pack of this name. */
+  damagePack(id: RepositoryId, name: string): Promise<void>;
+  /** Time of all opened storages, in milliseconds since the epoch. */
+  now: number;
+  stop(): Promise<void>;
+}
+
+/** A commit, and a thin pack with its objects that the commit before it does not have. */
+interface Step {
+  readonly oid: string;
+  readonly pack: string;
+}
+
+const ORIGIN = "https://code.example";
+const DAY_MS = 24 * 60 * 60 * 1000;
+const COMMITS = 4;
+const { signal } = new AbortController();
+const MAIN = "refs/heads/main";
+
+const main = (oid: string): Map<string, Ref> => new Map([[MAIN, { name: MAIN, oid }]]);
+
+/** Fills a repository with steps. Each becomes a pack. */
+async function fill(repository: StoredRepository, steps: readonly Step[]): Promise<string[]> {
+  const names: string[] = [];
+  for (const { oid, pack } of steps) {
+    await using change = await repository.beginChange(signal);
+    const options = { signal, maxAheadBytes: undefined };
+    names.push((await change.receivePack(createReadStream(pack), options)).name);
+    await change.commit(main(oid));
+  }
+  return names;
+}
+
+/** Tests that every {@link MirrorStorage} passes. */
+export function mirrorStorageSuite(implementation: string, start: () => Promise<SuiteBackend>): void {
+  describe(`MirrorStorage: ${implementation}`, () => {
+    let backend: SuiteBackend;
+    let folder: TempFolder;
+    let storage: MirrorStorage;
+    let here: RepositoryStorage;
+    let id: RepositoryId;
+    let steps: Step[];
+    let count = 0;
+
+    before(async () => {
+      folder = await tempFolder("mirror-storage");
+      backend = await start();
+      storage = backend.open(ORIGIN);
+      steps = await makeSteps(folder.path);
+    });
+    beforeEach(() => {
+      const name = `repository${count++}`;
+      id = { owner: "org", name, key: `org/${name}` };
+      here = storage.repository(id);
+    });
+    after(async () => {
+      await backend.stop();
+      await folder.remove();
+    });
+    const elsewhere = (): RepositoryStorage => backend.open(ORIGIN).repository(id);
+    const opened = async (of: RepositoryStorage): Promise<StoredRepository> => {
+      const repository = await of.open(signal);
+      assert.ok(repository !== undefined);
+      return repository;
+    };
+    const tip = (): string => steps.at(-1)!.oid;
+
+    it("a repository without data has no version and cannot be opened", async () => {
+      assert.equal(await here.version(), undefined);
+      assert.equal(await here.open(signal), undefined);
+      assert.deepEqual(await here.usage(), { bytes: 0, changedAt: 0 });
+    });
+
+    it("another process sees a committed pack, its refs, and a new version", async () => {
+      const repository = await here.create("sha1");
+      assert.equal((await here.version())?.commit, undefined);
+      await fill(repository, steps.slice(0, 1));
+      const first = await elsewhere().version();
+      assert.ok(first?.commit !== undefined);
+      await fill(repository, steps.slice(1));
+      const second = await elsewhere().version();
+      assert.equal(second?.incarnation, first.incarnation);
+      assert.notEqual(second.commit, first.commit);
+      const other = await opened(elsewhere());
+      assert.equal(other.format, "sha1");
+      assert.equal((await other.refs()).get(MAIN)?.oid, tip());
+      assert.ok(steps.every(({ oid }) => other.objects.has(oid)));
+      assert.ok((await elsewhere().usage()).bytes > 0);
+      other.close();
+      repository.close();
+    });
+
+    it("a change that is disposed without a commit leaves packs and refs as before", async () => {
+      const repository = await here.create("sha1");
+      await fill(repository, steps.slice(0, 1));
+      const earlier = await here.version();
+      {
+        await using change = await repository.beginChange(signal);
+        const options = { signal, maxAheadBytes: undefined };
+        await change.receivePack(createReadStream(steps[1]!.pack), options);
+        assert.ok(repository.objects.has(steps[1]!.oid));
+      }
+      assert.ok(!repository.objects.has(steps[1]!.oid));
+      assert.deepEqual(await here.version(), earlier);
+      const other = await opened(elsewhere());
+      assert.ok(!other.objects.has(steps[1]!.oid));
+      other.close();
+      repository.close();
+    });
+
+    it("a change waits for the change of another process and then sees its refs", async () => {
+      const repository = await here.create("sha1");
+      await fill(repository, steps.slice(0, 1));
+      const other = await opened(elsewhere());
+      const change = await repository.beginChange(signal);
+      const waiting = other.beginChange(signal);
+      const options = { signal, maxAheadBytes: undefined };
+      await change.receivePack(createReadStream(steps[1]!.pack), options);
+      await change.commit(main(steps[1]!.oid));
+      await change[Symbol.asyncDispose]();
+      const next = await waiting;
+      assert.equal(next.refs.get(MAIN)?.oid, steps[1]!.oid);
+      await next[Symbol.asyncDispose]();
+      other.close();
+      repository.close();
+    });
+
+    it("an open repository stays readable while another process removes it", async () => {
+      const repository = await here.create("sha1");
+      await fill(repository, steps);
+      const earlier = await here.version();
+      await elsewhere().remove();
+      assert.equal(await here.version(), undefined);
+      assert.ok(repository.objects.read(tip()).content.length > 0);
+      const next = await here.create("sha1");
+      assert.notEqual((await here.version())?.incarnation, earlier?.incarnation);
+      next.close();
+      repository.close();
+    });
+
+    it("data from another origin is quarantined when it is opened", async () => {
+      const repository = await here.create("sha1");
+      await fill(repository, steps);
+      repository.close();
+      const foreign = backend.open("https://other.example").repository(id);
+      assert.equal(await foreign.open(signal), undefined);
+      assert.equal(await here.version(), undefined);
+      const { owner, name } = id;
+      assert.ok((await storage.list()).some((each) => each.owner === owner && each.name === name));
+    });
+
+    it("the list has repositories with data, and no removed ones", async () => {
+      (await here.create("sha1")).close();
+      const isListed = async (): Promise<boolean> =>
+        (await storage.list()).some(({ owner, name }) => `${owner}/${name}` === id.key);
+      assert.ok(await isListed());
+      await here.quarantine();
+      assert.ok(await isListed());
+      await here.remove();
+      assert.ok(!(await isListed()));
+      await storage.settled();
+      await storage.removeLeftovers();
+    });
+
+    it("a repack merges packs and keeps all objects, also for a process that has it open", async () => {
+      const repository = await here.create("sha1");
+      const names = await fill(repository, steps);
+      const other = await opened(elsewhere());
+      const earlier = await here.version();
+      const options = { pruneAfterMs: Infinity, minPacks: 2, signal };
+      assert.deepEqual(await repository.repack(options), { merged: names.length, dropped: 0 });
+      assert.notEqual((await here.version())?.commit, earlier?.commit);
+      assert.equal(repository.objects.packs.length, 1);
+      assert.ok(other.objects.read(tip()).content.length > 0);
+      other.objects.refresh();
+      assert.ok(other.objects.read(tip()).content.length > 0);
+      other.close();
+      repository.close();
+    });
+
+    it("a repack does nothing below the minimum number of packs", async () => {
+      const repository = await here.create("sha1");
+      await fill(repository, steps);
+      const options = { pruneAfterMs: Infinity, minPacks: 100, signal };
+      assert.deepEqual(await repository.repack(options), { merged: 0, dropped: 0 });
+      repository.close();
+    });
+
+    it("a repack drops objects of former refs after the retention time", async () => {
+      const repository = await here.create("sha1");
+      await fill(repository, steps);
+      {
+        await using change = await repository.beginChange(signal);
+        await change.commit(main(steps[0]!.oid));
+      }
+      const options = { pruneAfterMs: 10 * DAY_MS, minPacks: 2, signal };
+      await repository.repack(options);
+      assert.ok(repository.objects.has(tip()), "the time is not over");
+      backend.now += 11 * DAY_MS;
+      assert.ok((await repository.repack(options)).dropped > 0);
+      assert.ok(!repository.objects.has(tip()));
+      assert.ok(repository.objects.has(steps[0]!.oid));
+      repository.close();
+    });
+
+    it("a repair removes damaged and incomplete packs, which can be filled again", async () => {
+      const repository = await here.create("sha1");
+      const names = await fill(repository, steps);
+      await backend.damagePack(id, names[2]!);
+      assert.deepEqual(await repository.damagedPacks(), [names[2]]);
+      repository.close();
+      const result = await here.repair(signal);
+      assert.deepEqual(result, { damaged: [names[2]], incomplete: [names[3]] });
+      const repaired = await opened(here);
+      assert.deepEqual(
+        [...(await repaired.refs()).values()].map(({ oid }) => oid),
+        [steps[1]!.oid],
+      );
+      await fill(repaired, steps.slice(2));
+      assert.deepEqual(await repaired.damagedPacks(), []);
+      repaired.close();
+    });
+
+    it("a repair finds nothing to keep without a damaged pack", async () => {
+      const repository = await here.create("sha1");
+      await fill(repository, steps);
+      repository.close();
+      assert.equal(await here.repair(signal), undefined);
+    });
+  });
+}
+
+async function makeSteps(folder: string): Promise<Step[]> {
+  const source = join(folder, "source.git");
+  await repositories.linear(source, { commits: COMMITS });
+  const oids = (await git(["-C", source, "rev-list", "--reverse", "main"])).split("\n");
+  const steps: Step[] = [];
+  for (const oid of oids) {
+    const pack = join(folder, `${oid}.pack`);
+    const parent = steps.at(-1)?.oid;
+    const revisions = parent === undefined ? oid : `${oid} ^${parent}`;
+    const script = `printf '%s\\n' ${revisions} | git -C ${source} pack-objects --revs --thin --stdout -q > ${pack}`;
+    const { code, stderr } = await run("sh", ["-c", script]);
+    assert.equal(code, 0, stderr);
+    steps.push({ oid, pack });
+  }
+  return steps;
+}

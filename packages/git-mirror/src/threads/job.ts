@@ -1,0 +1,48 @@
+import type { PreparedRepack } from "@devplat/git-store";
+import { compareChecksums, type ChecksumJob } from "./checksum-job.ts";
+import { checkConnectivity, type ConnectivityJob } from "./connectivity-job.ts";
+import { findDamage, type DamageJob, type DamageReport } from "./damage-job.ts";
+import { repackInThread, type RepackJob } from "./repack-job.ts";
+
+/** Work on packs that takes seconds of CPU, so that it must not run in the thread that serves. */
+export type Job = ConnectivityJob | ChecksumJob | RepackJob | DamageJob;
+
+export interface JobResults {
+  readonly connectivity: void;
+  readonly checksum: void;
+  readonly repack: PreparedRepack | undefined;
+  readonly damage: DamageReport;
+}
+
+/** Runs jobs, one after another. */
+export interface JobRunner {
+  /** @throws JobFailure if the job failed; another error if its thread ended */
+  run<Kind extends Job>(job: Kind): Promise<JobResults[Kind["kind"]]>;
+  /** Frees memory if no job runs. */
+  rest(): Promise<void>;
+}
+
+/** Failure of a job. `code` is a code of git-store or of the system; undefined: packs do not match their checksums. */
+export class JobFailure extends Error {
+  readonly code: string | undefined;
+
+  constructor(message: string, code: string | undefined) {
+    super(message);
+    this.name = "JobFailure";
+    this.code = code;
+  }
+}
+
+/** Runs a job in the calling thread. @throws the failure of the job */
+export async function runJob(job: Job): Promise<JobResults[Job["kind"]]> {
+  switch (job.kind) {
+    case "connectivity":
+      return await checkConnectivity(job);
+    case "checksum":
+      return await compareChecksums(job);
+    case "repack":
+      return await repackInThread(job);
+    case "damage":
+      return await findDamage(job);
+  }
+}

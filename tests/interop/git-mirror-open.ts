@@ -1,0 +1,33 @@
+import { systemClock, type Clock } from "@devplat/base";
+import { FileMirrorStorage, createMirror, type Mirror, type MirrorThreads } from "@devplat/git-mirror";
+
+export const HOST = "https://code.example";
+/** The repository of a mirror stand. */
+export const ID = { owner: "org", name: "store", key: "org/store" };
+/** Folder of its mirror, below the folder of the storage. */
+export const FOLDER = "org/store.git";
+
+export interface MirrorOptions {
+  readonly root: string;
+  readonly threads: Pick<MirrorThreads, "index" | "checks" | "maintenance">;
+  readonly clock?: Clock;
+}
+
+/** Opens the mirror of {@link ID}, as one process of several would. */
+export function openMirror({ root, threads, clock = systemClock }: MirrorOptions): Mirror {
+  const origin = { key: "svc.hosturl", url: HOST };
+  const storage = new FileMirrorStorage({
+    root,
+    otherFolders: [],
+    origin,
+    threads,
+    detectCollisions: false,
+    clock,
+  });
+  return createMirror({
+    storage: storage.repository(ID),
+    threads,
+    onDamagedIndex: () => undefined,
+    onFilled: () => undefined,
+  });
+}
