@@ -5,13 +5,13 @@ import { createLogger, type Clock } from "@devplat/base";
 import { Housekeeping } from "./housekeeping.ts";
 import { auditRecord, oneTimeRecord, sessionRecord, tokenRecord } from "../storage/contract/records.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
-import type { SqlStore } from "../storage/sql/sql-store.ts";
+import type { Store } from "../storage/store.ts";
 
 const NOW = 1_700_000_000_000;
 const DAY_MS = 86_400_000;
 
 describe("Housekeeping", () => {
-  let store: SqlStore;
+  let store: Store;
   let lines: string[];
   const clock: Clock = { now: () => NOW, monotonic: () => 0, sleep: async () => undefined };
   const housekeeping = (auditDays: number): Housekeeping =>

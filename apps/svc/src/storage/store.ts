@@ -2,7 +2,11 @@ import type { Secret } from "@devplat/base";
 import type { HostCredential } from "../code-host/host-account.ts";
 import type { AuditStore } from "../audit/audit-store.ts";
 
-/** Times are milliseconds since the Unix epoch, ids are UUIDv7; records are values, never live objects. */
+/*
+ * Times are milliseconds since the Unix epoch, and ids are UUIDv7. Records are values, never live objects. They have
+ * no fields that their type does not have. A store may leave out fields that are undefined.
+ */
+
 export interface CachedRepositoryRecord {
   readonly id: string;
   readonly owner: string;

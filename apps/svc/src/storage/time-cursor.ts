@@ -4,18 +4,34 @@ export interface ListPosition {
   readonly id: string;
 }
 
-/** A position as one text for the outside. */
-export function cursorOf({ at, id }: ListPosition): string {
+/** A position as one text for clients. */
+function cursorOf({ at, id }: ListPosition): string {
   return `${at}.${id}`;
 }
 
-/** Undefined: the text is no cursor. */
+/**
+ * One page of a list.
+ *
+ * @param records of which the caller read more than the limit if there are more
+ */
+export function pageOf<T>(
+  records: readonly T[],
+  limit: number,
+  position: (record: T) => ListPosition,
+): { readonly records: readonly T[]; readonly next: string | undefined } {
+  const page = records.slice(0, limit);
+  const last = page.at(-1);
+  const hasMore = records.length > limit && last !== undefined;
+  return { records: page, next: hasMore ? cursorOf(position(last)) : undefined };
+}
+
+/** Undefined: the text is not a cursor. */
 export function positionOf(text: string): ListPosition | undefined {
   const [, at, id] = /^(\d{1,15})\.([0-9a-f-]{36})$/.exec(text) ?? [];
   return at === undefined || id === undefined ? undefined : { at: Number(at), id };
 }
 
-/** Whether a record stands after the position, which is further back in time. */
+/** Whether a record is after the position, so further back in time. */
 export function isAfter(record: ListPosition, position: ListPosition): boolean {
   return record.at < position.at || (record.at === position.at && record.id < position.id);
 }

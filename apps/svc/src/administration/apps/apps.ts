@@ -61,8 +61,8 @@ export class Apps {
   async register(actor: Actor, input: unknown): Promise<AppRecord> {
     requireAdmin(actor);
     const given = readNewApp(input);
-    const host = await this.#tried(given);
-    return this.#insert(actor, { ...given, ...host, clientId: undefined, source: "api" });
+    const { slug, name, ownerLogin } = await this.#tried(given);
+    return this.#insert(actor, { ...given, slug, name, ownerLogin, clientId: undefined, source: "api" });
   }
 
   /** Keeps an app that the code host made out of a manifest. @throws SvcError `already_exists` */

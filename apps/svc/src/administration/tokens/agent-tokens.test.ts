@@ -8,7 +8,7 @@ import { FieldError } from "../../errors.ts";
 import { NO_CLIENT } from "../../identity/client.ts";
 import { appRecord, sessionRecord } from "../../storage/contract/records.ts";
 import { memoryStore } from "../../storage/memory.test-kit.ts";
-import type { SqlStore } from "../../storage/sql/sql-store.ts";
+import type { Store } from "../../storage/store.ts";
 import type { TokenRecord } from "../../storage/store.ts";
 import { claimedKind } from "../../credentials/token-format.ts";
 import { TokenLookup } from "../../tokens/token-lookup.ts";
@@ -24,7 +24,7 @@ const REQUEST: TokenRequest = {
 };
 
 describe("agent tokens", () => {
-  let store: SqlStore;
+  let store: Store;
   let admin: Actor;
   let outcome: InstallationOutcome;
   let knowsApps: boolean;

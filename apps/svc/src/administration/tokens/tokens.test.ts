@@ -13,7 +13,7 @@ import { Sessions } from "../../identity/login/sessions.ts";
 import { TestLogin } from "../sessions/test-login.ts";
 import { OwnAddress } from "../../own-address.ts";
 import { memoryStore } from "../../storage/memory.test-kit.ts";
-import type { SqlStore } from "../../storage/sql/sql-store.ts";
+import type { Store } from "../../storage/store.ts";
 import type { Forward } from "../../tokens/admission.ts";
 import { AddressList, addressFault } from "@devplat/config/address-list";
 import {
@@ -167,7 +167,7 @@ function checkOf(parts: TokenCheckParts): ForeignCredentialPolicy {
 }
 
 describe("minting and admitting", () => {
-  let store: SqlStore;
+  let store: Store;
   let now: number;
   let tokens: Tokens;
   let check: ForeignCredentialPolicy;

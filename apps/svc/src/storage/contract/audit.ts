@@ -2,7 +2,7 @@ import type { AuditQuery, AuditRecord } from "../../audit/audit-store.ts";
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import type { Store } from "../store.ts";
-import { auditRecord } from "./records.ts";
+import { comparable, auditRecord } from "./records.ts";
 
 export function auditCases(store: () => Store): void {
   it("an audit record comes back as it was written", async () => {
@@ -55,7 +55,10 @@ export function auditCases(store: () => Store): void {
     await audit.append(records);
     const { next } = await audit.query({ limit: 2 });
     await audit.append([auditRecord({ at: 9 })]);
-    assert.deepEqual((await audit.query({ limit: 2, cursor: next })).records, [records[0]]);
+    assert.deepEqual(
+      comparable((await audit.query({ limit: 2, cursor: next })).records),
+      comparable([records[0]]),
+    );
   });
 
   it("a text that is no cursor gives an empty page", async () => {
@@ -93,7 +96,7 @@ export function auditCases(store: () => Store): void {
     ];
     for (const [query, expected] of cases) {
       const { records } = await audit.query({ ...query, limit: 10 });
-      assert.deepEqual(records, expected, JSON.stringify(query));
+      assert.deepEqual(comparable(records), comparable(expected), JSON.stringify(query));
     }
   });
 
@@ -121,6 +124,6 @@ export function auditCases(store: () => Store): void {
     const kept = auditRecord({ at: 1_700_000_000_000 });
     await audit.append([auditRecord({ at: 1_600_000_000_000 }), kept]);
     assert.equal(await audit.deleteBefore(1_700_000_000_000), 1);
-    assert.deepEqual((await audit.query({ limit: 5 })).records, [kept]);
+    assert.deepEqual(comparable((await audit.query({ limit: 5 })).records), comparable([kept]));
   });
 }

@@ -131,10 +131,15 @@ export function auditRecord(change: Partial<AuditRecord> = {}): AuditRecord {
   };
 }
 
-/** A value with the text of every secret in it, for comparisons: two secrets never equal otherwise. */
-export function revealed(value: unknown): unknown {
+/**
+ * A copy for comparisons: with the text of every secret, because two secrets are never equal, and without fields that are
+ * undefined, which a store may leave out.
+ */
+export function comparable(value: unknown): unknown {
   if (value instanceof Secret) return { secret: value.reveal() };
-  if (Array.isArray(value)) return value.map(revealed);
+  if (Array.isArray(value)) return value.map(comparable);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, revealed(each)]));
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, each]) => (each === undefined ? [] : [[key, comparable(each)]])),
+  );
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUIDv7 } from "node:crypto";
 import { it } from "node:test";
 import type { Store, TokenRecord } from "../store.ts";
-import { sessionRecord, tokenRecord } from "./records.ts";
+import { comparable, sessionRecord, tokenRecord } from "./records.ts";
 
 export function tokenCases(store: () => Store): void {
   it("a token comes back as it was written, by hash and by id", async () => {
@@ -18,8 +18,8 @@ export function tokenCases(store: () => Store): void {
       mintedBy: randomUUIDv7(),
     });
     await tokens.insert(record);
-    assert.deepEqual(await tokens.findByHash(record.tokenHash), record);
-    assert.deepEqual(await tokens.get(record.id), record);
+    assert.deepEqual(comparable(await tokens.findByHash(record.tokenHash)), comparable(record));
+    assert.deepEqual(comparable(await tokens.get(record.id)), comparable(record));
     assert.equal(await tokens.findByHash("none"), undefined);
     assert.equal(await tokens.get(randomUUIDv7()), undefined);
   });
@@ -113,12 +113,8 @@ export function tokenCases(store: () => Store): void {
     await tokens.recordUses([use, { ...use, id: randomUUIDv7() }]);
     await tokens.recordUses([{ ...use, uses: 3, lastUsedAt: 6 }]);
     await tokens.recordUses([]);
-    assert.deepEqual(await tokens.get(record.id), {
-      ...record,
-      useCount: 5,
-      lastUsedAt: 6,
-      lastIp: "10.0.0.1",
-    });
+    const used = { ...record, useCount: 5, lastUsedAt: 6, lastIp: "10.0.0.1" };
+    assert.deepEqual(comparable(await tokens.get(record.id)), comparable(used));
   });
 
   it("uses that two instances report at once are all counted", async () => {

@@ -1,56 +1,54 @@
-import type { Kysely, Selectable, Transaction } from "kysely";
+import type { Kysely, Transaction } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { AppRecord, AppStore } from "../store.ts";
-import { asked } from "./asked.ts";
-import type { Tables } from "./tables.ts";
+import { fromRow, toRow, type Tables } from "./tables.ts";
 
-export class SqlApps implements AppStore {
-  readonly #db: Kysely<Tables>;
-  readonly #box: SecretBox;
-  readonly #isUniqueViolation: (error: unknown) => boolean;
-
-  constructor(db: Kysely<Tables>, box: SecretBox, isUniqueViolation: (error: unknown) => boolean) {
-    this.#db = db;
-    this.#box = box;
-    this.#isUniqueViolation = isUniqueViolation;
-  }
-
-  async list(): Promise<readonly AppRecord[]> {
-    return asked(async () => {
-      const rows = await this.#db.selectFrom("apps").selectAll().execute();
-      // Sorted here: each database has an order of text of its own.
-      const order = ({ name, id }: (typeof rows)[number]): string => `${name}\n${id}`;
-      return rows.toSorted((a, b) => (order(a) < order(b) ? -1 : 1)).map((row) => this.#fromRow(row));
+export function sqlApps(
+  db: Kysely<Tables>,
+  box: SecretBox,
+  isUniqueViolation: (error: unknown) => boolean,
+): AppStore {
+  const rowOf = (record: AppRecord): Tables["apps"] =>
+    toRow({
+      ...record,
+      privateKey: box.seal(record.privateKey, privateKeyPlace(record.id)),
+      webhookSecret: record.webhookSecret && box.seal(record.webhookSecret, webhookSecretPlace(record.id)),
     });
-  }
+  const recordOf = (row: Tables["apps"]): AppRecord => ({
+    ...fromRow<AppRecord>(row, { flags: ["isDefault"] }),
+    privateKey: box.open(row.private_key, privateKeyPlace(row.id)),
+    webhookSecret:
+      row.webhook_secret === null ? undefined : box.open(row.webhook_secret, webhookSecretPlace(row.id)),
+  });
+  return {
+    async list() {
+      const rows = await db.selectFrom("apps").selectAll().execute();
+      // Sorted here, because each database has its own order of text.
+      const order = ({ name, id }: Tables["apps"]): string => `${name}\n${id}`;
+      return rows.toSorted((a, b) => (order(a) < order(b) ? -1 : 1)).map(recordOf);
+    },
 
-  async get(id: string): Promise<AppRecord | undefined> {
-    return asked(async () => {
-      const row = await this.#db.selectFrom("apps").selectAll().where("id", "=", id).executeTakeFirst();
-      return row === undefined ? undefined : this.#fromRow(row);
-    });
-  }
+    async get(id) {
+      const row = await db.selectFrom("apps").selectAll().where("id", "=", id).executeTakeFirst();
+      return row && recordOf(row);
+    },
 
-  async insert(record: AppRecord): Promise<void> {
-    const row = this.#toRow(record);
-    await asked(async () => {
+    async insert(record) {
       try {
-        await this.#db.transaction().execute(async (transaction) => {
+        await db.transaction().execute(async (transaction) => {
           if (record.isDefault) await takeDefault(transaction, record);
-          await transaction.insertInto("apps").values(row).execute();
+          await transaction.insertInto("apps").values(rowOf(record)).execute();
         });
       } catch (error) {
-        if (!this.#isUniqueViolation(error)) throw error;
+        if (!isUniqueViolation(error)) throw error;
         throw new SvcError("already_exists", `The app ${record.appId} is registered already`);
       }
-    });
-  }
+    },
 
-  async update(record: AppRecord): Promise<boolean> {
-    const { id, app_id: _app, source: _source, created_at: _created, ...changed } = this.#toRow(record);
-    return asked(async () =>
-      this.#db.transaction().execute(async (transaction) => {
+    async update(record) {
+      const { id, app_id: _app, source: _source, created_at: _created, ...changed } = rowOf(record);
+      return db.transaction().execute(async (transaction) => {
         const { numUpdatedRows } = await transaction
           .updateTable("apps")
           .set(changed)
@@ -60,65 +58,22 @@ export class SqlApps implements AppStore {
         if (numUpdatedRows !== 1n) return false;
         if (record.isDefault) await takeDefault(transaction, record);
         return true;
-      }),
-    );
-  }
+      });
+    },
 
-  async delete(id: string): Promise<boolean> {
-    return asked(async () => {
-      const { numDeletedRows } = await this.#db.deleteFrom("apps").where("id", "=", id).executeTakeFirst();
+    async delete(id) {
+      const { numDeletedRows } = await db.deleteFrom("apps").where("id", "=", id).executeTakeFirst();
       return numDeletedRows === 1n;
-    });
-  }
-
-  #toRow(record: AppRecord): Tables["apps"] {
-    const { id, webhookSecret } = record;
-    return {
-      id,
-      app_id: record.appId,
-      slug: record.slug,
-      name: record.name,
-      owner_login: record.ownerLogin ?? null,
-      client_id: record.clientId ?? null,
-      private_key: this.#box.seal(record.privateKey, privateKeyPlace(id)),
-      webhook_secret:
-        webhookSecret === undefined ? null : this.#box.seal(webhookSecret, webhookSecretPlace(id)),
-      is_default: record.isDefault ? 1 : 0,
-      source: record.source,
-      created_at: record.createdAt,
-      updated_at: record.updatedAt,
-      version: record.version,
-    };
-  }
-
-  #fromRow(row: Selectable<Tables["apps"]>): AppRecord {
-    return {
-      id: row.id,
-      appId: row.app_id,
-      slug: row.slug,
-      name: row.name,
-      ownerLogin: row.owner_login ?? undefined,
-      clientId: row.client_id ?? undefined,
-      privateKey: this.#box.open(row.private_key, privateKeyPlace(row.id)),
-      webhookSecret:
-        row.webhook_secret === null
-          ? undefined
-          : this.#box.open(row.webhook_secret, webhookSecretPlace(row.id)),
-      isDefault: row.is_default !== 0,
-      source: row.source === "configuration" || row.source === "manifest" ? row.source : "api",
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-      version: row.version,
-    };
-  }
+    },
+  };
 }
 
-/** What an app's private key is sealed for. */
+/** Record that an app's private key is sealed for. */
 export function privateKeyPlace(id: string): string {
   return `apps/${id}/private_key`;
 }
 
-/** What an app's webhook secret is sealed for. */
+/** Record that an app's webhook secret is sealed for. */
 export function webhookSecretPlace(id: string): string {
   return `apps/${id}/webhook_secret`;
 }

@@ -1,74 +1,58 @@
-import type { AuditPage, AuditQuery, AuditRecord, AuditStore } from "../../audit/audit-store.ts";
-import type { Kysely, Selectable } from "kysely";
-import type { AuditAction, AuditActor, AuditEvent, AuditOutcome } from "../../audit/audit-event.ts";
-import { cursorOf, positionOf } from "../time-cursor.ts";
-import { asked } from "./asked.ts";
-import type { Tables } from "./tables.ts";
+import type { Kysely } from "kysely";
+import type { AuditRecord, AuditStore } from "../../audit/audit-store.ts";
+import { pageOf, positionOf } from "../time-cursor.ts";
+import { fromRow, type Tables } from "./tables.ts";
 
 /** Rows of one insert: 13 values each, and SQLite takes 32,766 of them in a statement (sqlite.org/limits.html). */
 const ROWS_PER_INSERT = 500;
-/** Rows of one delete, so that others do not wait long for the write lock. */
+/** Rows of one delete, so that other statements do not wait long for the write lock. */
 const ROWS_PER_DELETE = 5000;
 
-export class SqlAudit implements AuditStore {
-  readonly #db: Kysely<Tables>;
-
-  constructor(db: Kysely<Tables>) {
-    this.#db = db;
-  }
-
-  async append(records: readonly AuditRecord[]): Promise<void> {
-    if (records.length === 0) return;
-    await asked(async () =>
-      this.#db.transaction().execute(async (transaction) => {
+export function sqlAudit(db: Kysely<Tables>): AuditStore {
+  return {
+    async append(records) {
+      if (records.length === 0) return;
+      await db.transaction().execute(async (transaction) => {
         for (let start = 0; start < records.length; start += ROWS_PER_INSERT) {
-          const rows = records.slice(start, start + ROWS_PER_INSERT).map(toRow);
+          const rows = records.slice(start, start + ROWS_PER_INSERT).map(rowOf);
           await transaction
             .insertInto("audit")
             .values(rows)
             .onConflict((conflict) => conflict.column("id").doNothing())
             .execute();
         }
-      }),
-    );
-  }
+      });
+    },
 
-  async query(query: AuditQuery): Promise<AuditPage> {
-    const after = query.cursor === undefined ? undefined : positionOf(query.cursor);
-    if (query.cursor !== undefined && after === undefined) return { records: [], next: undefined };
-    return asked(async () => {
-      let select = this.#db.selectFrom("audit").selectAll();
-      if (query.actions !== undefined && query.actions.length > 0) {
-        select = select.where("action", "in", query.actions);
-      }
-      if (query.actor !== undefined) select = select.where("actor_key", "=", query.actor.toLowerCase());
-      if (query.target !== undefined) select = select.where("target_key", "=", query.target.toLowerCase());
-      if (query.outcome !== undefined) select = select.where("outcome", "=", query.outcome);
-      if (query.from !== undefined) select = select.where("at", ">=", query.from);
-      if (query.to !== undefined) select = select.where("at", "<", query.to);
+    async query({ actions, actor, target, outcome, from, to, cursor, limit }) {
+      const after = cursor === undefined ? undefined : positionOf(cursor);
+      if (cursor !== undefined && after === undefined) return { records: [], next: undefined };
+      let select = db.selectFrom("audit").selectAll();
+      if (actions !== undefined && actions.length > 0) select = select.where("action", "in", actions);
+      if (actor !== undefined) select = select.where("actor_key", "=", actor.toLowerCase());
+      if (target !== undefined) select = select.where("target_key", "=", target.toLowerCase());
+      if (outcome !== undefined) select = select.where("outcome", "=", outcome);
+      if (from !== undefined) select = select.where("at", ">=", from);
+      if (to !== undefined) select = select.where("at", "<", to);
       if (after !== undefined) {
         const { at, id } = after;
         select = select.where((is) =>
           is.or([is("at", "<", at), is.and([is("at", "=", at), is("id", "<", id)])]),
         );
       }
-      // One more than asked for tells whether there is a next page.
+      // One row more than the limit shows that there is a next page.
       const rows = await select
         .orderBy("at", "desc")
         .orderBy("id", "desc")
-        .limit(query.limit + 1)
+        .limit(limit + 1)
         .execute();
-      const records = rows.slice(0, query.limit).map(fromRow);
-      const last = records.at(-1);
-      return { records, next: rows.length > query.limit && last !== undefined ? cursorOf(last) : undefined };
-    });
-  }
+      return pageOf(rows.map(recordOf), limit, (record) => record);
+    },
 
-  async deleteBefore(time: number): Promise<number> {
-    return asked(async () => {
+    async deleteBefore(time) {
       let deleted = 0;
       for (;;) {
-        const { numDeletedRows } = await this.#db
+        const { numDeletedRows } = await db
           .deleteFrom("audit")
           .where("id", "in", (inner) =>
             inner.selectFrom("audit").select("id").where("at", "<", time).limit(ROWS_PER_DELETE),
@@ -77,11 +61,11 @@ export class SqlAudit implements AuditStore {
         deleted += Number(numDeletedRows);
         if (numDeletedRows < BigInt(ROWS_PER_DELETE)) return deleted;
       }
-    });
-  }
+    },
+  };
 }
 
-function toRow(record: AuditRecord): Tables["audit"] {
+function rowOf(record: AuditRecord): Tables["audit"] {
   const { actor, target } = record;
   return {
     id: record.id,
@@ -100,20 +84,11 @@ function toRow(record: AuditRecord): Tables["audit"] {
   };
 }
 
-function fromRow(row: Selectable<Tables["audit"]>): AuditRecord {
+function recordOf(row: Tables["audit"]): AuditRecord {
+  const { actor_kind: kind, actor_login: login, credential_id: credentialId, ...others } = row;
+  const { actor_key: _actor, target_key: _target, ...columns } = others;
   return {
-    id: row.id,
-    at: row.at,
-    action: row.action as AuditAction,
-    outcome: row.outcome as AuditOutcome,
-    actor: {
-      kind: row.actor_kind as AuditActor["kind"],
-      login: row.actor_login ?? undefined,
-      credentialId: row.credential_id ?? undefined,
-    },
-    target: row.target ?? undefined,
-    remoteAddress: row.remote_address ?? undefined,
-    requestId: row.request_id ?? undefined,
-    details: row.details === null ? undefined : (JSON.parse(row.details) as AuditEvent["details"]),
+    ...fromRow<Required<Omit<AuditRecord, "actor">>>(columns, { json: ["details"] }),
+    actor: { kind, login: login ?? undefined, credentialId: credentialId ?? undefined },
   };
 }

@@ -1,34 +1,26 @@
 import type { Kysely } from "kysely";
 import type { LeaseStore } from "../store.ts";
-import { asked } from "./asked.ts";
 import type { Tables } from "./tables.ts";
 
-export class SqlLeases implements LeaseStore {
-  readonly #db: Kysely<Tables>;
-
-  constructor(db: Kysely<Tables>) {
-    this.#db = db;
-  }
-
-  async acquire(name: string, holder: string, ttlMs: number, now: number): Promise<boolean> {
-    return asked(async () => {
-      const { numInsertedOrUpdatedRows } = await this.#db
+export function sqlLeases(db: Kysely<Tables>): LeaseStore {
+  return {
+    async acquire(name, holder, ttlMs, now) {
+      const lease = { holder, expires_at: now + ttlMs };
+      const { numInsertedOrUpdatedRows } = await db
         .insertInto("leases")
-        .values({ name, holder, expires_at: now + ttlMs })
+        .values({ name, ...lease })
         .onConflict((conflict) =>
           conflict
             .column("name")
-            .doUpdateSet({ holder, expires_at: now + ttlMs })
+            .doUpdateSet(lease)
             .where(({ eb }) => eb.or([eb("leases.expires_at", "<=", now), eb("leases.holder", "=", holder)])),
         )
         .executeTakeFirst();
       return numInsertedOrUpdatedRows === 1n;
-    });
-  }
+    },
 
-  async release(name: string, holder: string): Promise<void> {
-    await asked(async () => {
-      await this.#db.deleteFrom("leases").where("name", "=", name).where("holder", "=", holder).execute();
-    });
-  }
+    async release(name, holder) {
+      await db.deleteFrom("leases").where("name", "=", name).where("holder", "=", holder).execute();
+    },
+  };
 }

@@ -1,7 +1,7 @@
 import { Migrator, type Kysely, type Migration } from "kysely";
 import { SvcError } from "../../errors.ts";
 import { refuseAhead, type MigrationState } from "../migration-state.ts";
-import { asked } from "./asked.ts";
+import { withDatabaseErrors } from "./database-errors.ts";
 
 /** Applied in the order of their names. One that was released is never changed; a new one is added. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -145,7 +145,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
 
 export async function migrationState<T>(db: Kysely<T>): Promise<MigrationState> {
   const known = Object.keys(MIGRATIONS).toSorted();
-  const applied = await asked(async () => appliedMigrations(db));
+  const applied = await withDatabaseErrors(async () => appliedMigrations(db));
   return {
     applied: applied.filter((name) => known.includes(name)),
     pending: known.filter((name) => !applied.includes(name)),

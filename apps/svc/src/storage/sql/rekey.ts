@@ -1,7 +1,7 @@
-import type { Kysely } from "kysely";
+import { sql, type Kysely } from "kysely";
 import type { SecretBox } from "../secret-box.ts";
 import { privateKeyPlace, webhookSecretPlace } from "./apps.ts";
-import { asked } from "./asked.ts";
+import { withDatabaseErrors } from "./database-errors.ts";
 import { oneTimePlace } from "./one-time.ts";
 import type { Tables } from "./tables.ts";
 import { credentialPlace } from "./users.ts";
@@ -11,23 +11,25 @@ const REPORT_EVERY = 100;
 
 /** A sealed text in its row. */
 interface SealedText {
+  readonly table: keyof Tables;
+  readonly column: string;
+  /** Values of the row's primary key. */
+  readonly key: Readonly<Record<string, string>>;
   readonly sealed: string;
-  /** What it is sealed for. */
+  /** Record that it is sealed for. */
   readonly place: string;
-  /** Writes the new text where the old one still stands: who changed it meanwhile did so under the current key. */
-  readonly replace: (sealed: string) => Promise<unknown>;
 }
 
-/** Encrypts every secret of the database under the current key; those that are so already are left as they are. */
+/** Encrypts every secret of the database under the current key; those that already are stay as they are. */
 export async function rekeyDatabase(
   db: Kysely<Tables>,
   box: SecretBox,
   progress: (done: number, total: number) => void,
 ): Promise<number> {
-  return asked(async () => {
+  return withDatabaseErrors(async () => {
     const found = (await sealedTexts(db)).filter(({ sealed }) => !box.isCurrent(sealed));
-    for (const [index, { sealed, place, replace }] of found.entries()) {
-      await replace(box.seal(box.open(sealed, place), place));
+    for (const [index, text] of found.entries()) {
+      await replace(db, text, box.seal(box.open(text.sealed, text.place), text.place));
       if ((index + 1) % REPORT_EVERY === 0) progress(index + 1, found.length);
     }
     progress(found.length, found.length);
@@ -37,67 +39,59 @@ export async function rekeyDatabase(
 
 /** The ids of the keys that the database's secrets need and the box lacks. */
 export async function unknownKeys(db: Kysely<Tables>, box: SecretBox): Promise<readonly string[]> {
-  const texts = await asked(async () => sealedTexts(db));
+  const texts = await withDatabaseErrors(async () => sealedTexts(db));
   return [...new Set(texts.flatMap(({ sealed }) => box.unknownKey(sealed) ?? []))];
 }
 
 async function sealedTexts(db: Kysely<Tables>): Promise<SealedText[]> {
-  const users = await db
-    .selectFrom("users")
-    .select(["id", "credential"])
-    .where("credential", "is not", null)
-    .execute();
+  const users = await db.selectFrom("users").select(["id", "credential"]).execute();
   const apps = await db.selectFrom("apps").select(["id", "private_key", "webhook_secret"]).execute();
   const entries = await db.selectFrom("one_time").select(["kind", "key", "value"]).execute();
-  return [
-    ...users.map(({ id, credential }) => ({
-      sealed: credential ?? "",
+  const found = [
+    ...users.map(({ id, credential: sealed }) => ({
+      table: "users" as const,
+      column: "credential",
+      key: { id },
+      sealed,
       place: credentialPlace(id),
-      replace: async (fresh: string) =>
-        db
-          .updateTable("users")
-          .set({ credential: fresh })
-          .where("id", "=", id)
-          .where("credential", "=", credential)
-          .execute(),
     })),
-    ...apps.map(({ id, private_key }) => ({
-      sealed: private_key,
-      place: privateKeyPlace(id),
-      replace: async (fresh: string) =>
-        db
-          .updateTable("apps")
-          .set({ private_key: fresh })
-          .where("id", "=", id)
-          .where("private_key", "=", private_key)
-          .execute(),
-    })),
-    ...apps.flatMap(({ id, webhook_secret: secret }) =>
-      secret === null
-        ? []
-        : {
-            sealed: secret,
-            place: webhookSecretPlace(id),
-            replace: async (fresh: string) =>
-              db
-                .updateTable("apps")
-                .set({ webhook_secret: fresh })
-                .where("id", "=", id)
-                .where("webhook_secret", "=", secret)
-                .execute(),
-          },
-    ),
-    ...entries.map(({ kind, key, value }) => ({
-      sealed: value,
+    ...apps.flatMap(({ id, private_key: privateKey, webhook_secret: webhookSecret }) => [
+      {
+        table: "apps" as const,
+        column: "private_key",
+        key: { id },
+        sealed: privateKey,
+        place: privateKeyPlace(id),
+      },
+      {
+        table: "apps" as const,
+        column: "webhook_secret",
+        key: { id },
+        sealed: webhookSecret,
+        place: webhookSecretPlace(id),
+      },
+    ]),
+    ...entries.map(({ kind, key, value: sealed }) => ({
+      table: "one_time" as const,
+      column: "value",
+      key: { kind, key },
+      sealed,
       place: oneTimePlace(kind, key),
-      replace: async (fresh: string) =>
-        db
-          .updateTable("one_time")
-          .set({ value: fresh })
-          .where("kind", "=", kind)
-          .where("key", "=", key)
-          .where("value", "=", value)
-          .execute(),
     })),
   ];
+  return found.flatMap(({ sealed, ...text }) => (sealed === null ? [] : { ...text, sealed }));
+}
+
+/** Writes the new text where the old one still is. A text that changed since then is under the current key. */
+async function replace(
+  db: Kysely<Tables>,
+  { table, column, key, sealed }: SealedText,
+  fresh: string,
+): Promise<void> {
+  const conditions = Object.entries({ ...key, [column]: sealed }).map(
+    ([name, value]) => sql`${sql.ref(name)} = ${value}`,
+  );
+  await sql`UPDATE ${sql.table(table)} SET ${sql.ref(column)} = ${fresh} WHERE ${sql.join(conditions, sql` AND `)}`.execute(
+    db,
+  );
 }

@@ -6,14 +6,14 @@ import { SecretBox } from "../secret-box.ts";
 import type { Store } from "../store.ts";
 import { migrate, migrationState } from "./migrations.ts";
 import { unknownKeys } from "./rekey.ts";
-import { SqlStore } from "./sql-store.ts";
+import { sqlStore } from "./sql-store.ts";
 import type { Tables } from "./tables.ts";
 
 export interface SqlDatabaseOptions {
   readonly db: Kysely<Tables>;
   /** Opens a connection for statements that may take long; undefined: `db` is one. */
   readonly openForMigration?: () => Promise<Kysely<Tables>>;
-  /** Whether an error of the driver says that a unique key exists already. */
+  /** Whether an error of the driver means that a unique key exists already. */
   readonly isUniqueViolation: (error: unknown) => boolean;
 }
 
@@ -53,7 +53,7 @@ export class SqlDatabase implements Database {
         { hint: "Set SVC_ENCRYPTION_KEY, or SVC_ENCRYPTION_KEY_PREVIOUS, to that key." },
       );
     }
-    return new SqlStore({ db, box, isUniqueViolation });
+    return sqlStore({ db, box, isUniqueViolation });
   }
 
   async close(): Promise<void> {

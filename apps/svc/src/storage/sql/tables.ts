@@ -1,111 +1,82 @@
-/** The tables as kysely sees them. Flags are 0 or 1 and lists are JSON text, so that every SQL database takes them. */
+import type { AuditActor } from "../../audit/audit-event.ts";
+import type { AuditRecord } from "../../audit/audit-store.ts";
+import type {
+  AppRecord,
+  CachedRepositoryRecord,
+  OneTimeRecord,
+  SessionRecord,
+  TokenRecord,
+  UserRecord,
+} from "../store.ts";
+
+type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Name;
+
+/** Type of a column. Flags are 0 or 1, and lists are JSON text, because every SQL database has these types. */
+type Column<Value> = Value extends undefined
+  ? null
+  : Value extends boolean
+    ? number
+    : Value extends string | number
+      ? Value
+      : string;
+
+/** Row of a record: `createdAt` is in the column `created_at`. */
+export type Row<Fields> = {
+  [Name in keyof Fields & string as SnakeCase<Name>]: Column<Fields[Name]>;
+};
+
+/** Tables as kysely sees them. */
 export interface Tables {
-  cached_repositories: {
-    id: string;
-    owner: string;
-    name: string;
-    /** `owner/name` in lower case: what must be unique, and the order of lists. */
-    key: string;
-    enabled: number;
-    timeout_seconds: number | null;
-    max_cache_size_mb: number | null;
-    created_at: number;
-    updated_at: number;
-    version: number;
-  };
-  users: {
-    id: string;
-    login: string;
-    login_key: string;
-    created_at: number;
-    /** Sealed by SecretBox for `users/<id>`. */
-    credential: string | null;
-    credential_at: number | null;
-    host_user_id: string | null;
-    last_login_at: number | null;
-  };
-  sessions: {
-    id: string;
-    kind: string;
-    token_hash: string;
-    token_start: string;
-    user_id: string;
-    role: string;
-    created_at: number;
-    expires_at: number;
-    name: string | null;
-    created_ip: string | null;
-    user_agent: string | null;
-    last_seen_at: number | null;
-    minted_by: string | null;
-  };
-  tokens: {
-    id: string;
-    type: string;
-    token_hash: string;
-    token_start: string;
-    user_id: string;
-    repositories: string;
-    scopes: string;
-    description: string | null;
-    session_id: string | null;
-    ip_allow: string;
-    created_at: number;
-    expires_at: number | null;
-    revoked_at: number | null;
-    last_used_at: number | null;
-    last_ip: string | null;
-    use_count: number;
-    app_id: string | null;
-    installation: string | null;
-    requests_per_minute: number | null;
-    minted_by: string | null;
-  };
-  apps: {
-    id: string;
-    app_id: string;
-    slug: string;
-    name: string;
-    owner_login: string | null;
-    client_id: string | null;
-    /** Sealed by SecretBox for `apps/<id>/private_key`. */
-    private_key: string;
-    /** Sealed by SecretBox for `apps/<id>/webhook_secret`. */
-    webhook_secret: string | null;
-    is_default: number;
-    source: string;
-    created_at: number;
-    updated_at: number;
-    version: number;
-  };
-  one_time: {
-    kind: string;
-    key: string;
-    /** Sealed by SecretBox for `one_time/<kind>/<key>`. */
-    value: string;
-    expires_at: number;
-  };
-  leases: {
-    name: string;
-    holder: string;
-    expires_at: number;
-  };
-  audit: {
-    id: string;
-    at: number;
-    action: string;
-    outcome: string;
-    actor_kind: string;
+  /** `key` is `owner/name` in lower case. It is unique, and lists are in its order. */
+  cached_repositories: Row<CachedRepositoryRecord> & { key: string };
+  /** `credential` is sealed by SecretBox for `users/<id>`. */
+  users: Row<UserRecord> & { login_key: string; credential: string | null; credential_at: number | null };
+  sessions: Row<SessionRecord>;
+  tokens: Row<TokenRecord>;
+  /** The secrets are sealed by SecretBox for `apps/<id>/private_key` and `apps/<id>/webhook_secret`. */
+  apps: Row<AppRecord>;
+  /** `value` is sealed by SecretBox for `one_time/<kind>/<key>`. */
+  one_time: Row<OneTimeRecord>;
+  leases: { name: string; holder: string; expires_at: number };
+  /** The keys are the login and the target in lower case. Queries compare them. */
+  audit: Row<Required<Omit<AuditRecord, "actor">>> & {
+    actor_kind: AuditActor["kind"];
     actor_login: string | null;
-    /** The login in lower case: what queries compare. */
     actor_key: string | null;
     credential_id: string | null;
-    target: string | null;
-    /** The target in lower case. */
     target_key: string | null;
-    remote_address: string | null;
-    request_id: string | null;
-    /** A JSON object. */
-    details: string | null;
   };
+}
+
+/** The row of a record. Each field has a column. */
+export function toRow<Fields extends object>(record: Fields): Row<Fields> {
+  return Object.fromEntries(
+    Object.entries(record).map(([name, value]) => [
+      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      columnValue(value),
+    ]),
+  ) as Row<Fields>;
+}
+
+function columnValue(value: unknown): unknown {
+  if (value === undefined) return null;
+  if (typeof value === "boolean") return value ? 1 : 0;
+  return typeof value === "object" ? JSON.stringify(value) : value;
+}
+
+/** The record of a row. @param types fields that are not numbers or plain text */
+export function fromRow<Fields>(
+  row: Row<Fields>,
+  types: { readonly flags?: readonly (keyof Fields)[]; readonly json?: readonly (keyof Fields)[] } = {},
+): Fields {
+  return Object.fromEntries(
+    Object.entries(row).map(([column, value]) => {
+      const name = column.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()) as keyof Fields;
+      if (value === null) return [name, undefined];
+      if (types.flags?.includes(name)) return [name, value !== 0];
+      return [name, types.json?.includes(name) ? (JSON.parse(value as string) as unknown) : value];
+    }),
+  ) as Fields;
 }

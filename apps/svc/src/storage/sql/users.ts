@@ -1,137 +1,102 @@
-import type { Kysely, Selectable, Transaction } from "kysely";
-import type { HostCredential } from "../../code-host/host-account.ts";
+import type { Kysely, Transaction } from "kysely";
 import { credentialText, readCredential } from "../credential-text.ts";
 import { formerLogin } from "../former-login.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { UserRecord, UserStore } from "../store.ts";
-import { asked } from "./asked.ts";
-import type { Tables } from "./tables.ts";
+import { fromRow, toRow, type Row, type Tables } from "./tables.ts";
 
-/** A login that races with others meets each of their rows at most once. */
+/** Maximum tries of a login. Each try loses to at most one other login of the same user. */
 const MAX_TRIES = 5;
 
 const COLUMNS = ["id", "login", "host_user_id", "created_at", "last_login_at"] as const;
-type Row = Pick<Selectable<Tables["users"]>, (typeof COLUMNS)[number]>;
 
-export class SqlUsers implements UserStore {
-  readonly #db: Kysely<Tables>;
-  readonly #box: SecretBox;
-  readonly #isUniqueViolation: (error: unknown) => boolean;
-
-  constructor(db: Kysely<Tables>, box: SecretBox, isUniqueViolation: (error: unknown) => boolean) {
-    this.#db = db;
-    this.#box = box;
-    this.#isUniqueViolation = isUniqueViolation;
-  }
-
-  async ensure(login: string, id: string, now: number): Promise<UserRecord> {
-    const key = login.toLowerCase();
-    return asked(async () => {
-      await this.#db
+export function sqlUsers(
+  db: Kysely<Tables>,
+  box: SecretBox,
+  isUniqueViolation: (error: unknown) => boolean,
+): UserStore {
+  return {
+    async ensure(login, id, now) {
+      const user = { id, login, hostUserId: undefined, createdAt: now, lastLoginAt: undefined };
+      await db
         .insertInto("users")
-        .values({ ...NEW_USER, id, login, login_key: key, created_at: now })
+        .values(rowOf(user))
         .onConflict((conflict) => conflict.column("login_key").doNothing())
         .execute();
-      const row = await this.#db
+      const row = await db
         .updateTable("users")
         .set({ last_login_at: now })
-        .where("login_key", "=", key)
+        .where("login_key", "=", login.toLowerCase())
         .returning(COLUMNS)
         .executeTakeFirstOrThrow();
-      return fromRow(row);
-    });
-  }
+      return recordOf(row);
+    },
 
-  async ensureHost(hostUserId: string, login: string, id: string, now: number): Promise<UserRecord> {
-    return asked(async () => {
+    async ensureHost(hostUserId, login, id, now) {
+      const user = { id, login, hostUserId, createdAt: now, lastLoginAt: now };
       for (let tries = 1; ; tries++) {
         try {
-          const row = await this.#db
-            .transaction()
-            .execute(async (transaction) => loginOfHostUser(transaction, hostUserId, login, id, now));
-          return fromRow(row);
+          return recordOf(
+            await db.transaction().execute(async (transaction) => logInHostUser(transaction, user)),
+          );
         } catch (error) {
-          // Somebody with that host id or login was written meanwhile: now there is a row to find.
-          if (!this.#isUniqueViolation(error) || tries === MAX_TRIES) throw error;
+          // Another login wrote this host id or login first, so the next try finds a row.
+          if (!isUniqueViolation(error) || tries === MAX_TRIES) throw error;
         }
       }
-    });
-  }
+    },
 
-  async get(id: string): Promise<UserRecord | undefined> {
-    return asked(async () => {
-      const row = await this.#db.selectFrom("users").select(COLUMNS).where("id", "=", id).executeTakeFirst();
-      return row === undefined ? undefined : fromRow(row);
-    });
-  }
+    async get(id) {
+      const row = await db.selectFrom("users").select(COLUMNS).where("id", "=", id).executeTakeFirst();
+      return row && recordOf(row);
+    },
 
-  async list(): Promise<readonly UserRecord[]> {
-    return asked(async () => {
-      const rows = await this.#db
-        .selectFrom("users")
-        .select([...COLUMNS, "login_key"])
-        .execute();
-      return rows.toSorted((a, b) => (a.login_key < b.login_key ? -1 : 1)).map(fromRow);
-    });
-  }
+    async list() {
+      const rows = await db.selectFrom("users").select(COLUMNS).execute();
+      return rows.map(recordOf).toSorted((a, b) => (a.login.toLowerCase() < b.login.toLowerCase() ? -1 : 1));
+    },
 
-  async credential(userId: string): Promise<HostCredential | undefined> {
-    return asked(async () => {
-      const row = await this.#db
+    async credential(userId) {
+      const row = await db
         .selectFrom("users")
         .select("credential")
         .where("id", "=", userId)
         .executeTakeFirst();
       const sealed = row?.credential ?? undefined;
-      return sealed === undefined
-        ? undefined
-        : readCredential(this.#box.open(sealed, credentialPlace(userId)));
-    });
-  }
+      return sealed === undefined ? undefined : readCredential(box.open(sealed, credentialPlace(userId)));
+    },
 
-  async putCredential(userId: string, credential: HostCredential, now: number): Promise<void> {
-    const sealed = this.#box.seal(credentialText(credential), credentialPlace(userId));
-    await asked(async () => {
-      await this.#db
+    async putCredential(userId, credential, now) {
+      const sealed = box.seal(credentialText(credential), credentialPlace(userId));
+      await db
         .updateTable("users")
         .set({ credential: sealed, credential_at: now })
         .where("id", "=", userId)
         .execute();
-    });
-  }
+    },
 
-  async removeCredential(userId: string): Promise<boolean> {
-    return asked(async () => {
-      const { numUpdatedRows } = await this.#db
+    async removeCredential(userId) {
+      const { numUpdatedRows } = await db
         .updateTable("users")
         .set({ credential: null, credential_at: null })
         .where("id", "=", userId)
         .where("credential", "is not", null)
         .executeTakeFirst();
       return numUpdatedRows === 1n;
-    });
-  }
+    },
+  };
 }
 
-/** What a user's credential is sealed for. */
+/** Record that a user's credential is sealed for. */
 export function credentialPlace(userId: string): string {
   return `users/${userId}`;
 }
 
-const NEW_USER = {
-  credential: null,
-  credential_at: null,
-  host_user_id: null,
-  last_login_at: null,
-} as const;
-
-async function loginOfHostUser(
+async function logInHostUser(
   transaction: Transaction<Tables>,
-  hostUserId: string,
-  login: string,
-  id: string,
-  now: number,
-): Promise<Row> {
+  user: UserRecord & { readonly hostUserId: string },
+): Promise<Row<UserRecord>> {
+  const { login, hostUserId, lastLoginAt } = user;
   const key = login.toLowerCase();
   const holder = await transaction
     .selectFrom("users")
@@ -148,32 +113,18 @@ async function loginOfHostUser(
   }
   const known = await transaction
     .updateTable("users")
-    .set({ login, login_key: key, last_login_at: now })
+    .set({ login, login_key: key, last_login_at: lastLoginAt })
     .where("host_user_id", "=", hostUserId)
     .returning(COLUMNS)
     .executeTakeFirst();
   if (known !== undefined) return known;
-  return transaction
-    .insertInto("users")
-    .values({
-      ...NEW_USER,
-      id,
-      login,
-      login_key: key,
-      host_user_id: hostUserId,
-      created_at: now,
-      last_login_at: now,
-    })
-    .returning(COLUMNS)
-    .executeTakeFirstOrThrow();
+  return transaction.insertInto("users").values(rowOf(user)).returning(COLUMNS).executeTakeFirstOrThrow();
 }
 
-function fromRow(row: Row): UserRecord {
-  return {
-    id: row.id,
-    login: row.login,
-    hostUserId: row.host_user_id ?? undefined,
-    createdAt: row.created_at,
-    lastLoginAt: row.last_login_at ?? undefined,
-  };
+function rowOf(user: UserRecord): Tables["users"] {
+  return { ...toRow(user), login_key: user.login.toLowerCase(), credential: null, credential_at: null };
+}
+
+function recordOf(row: Row<UserRecord>): UserRecord {
+  return fromRow<UserRecord>(row);
 }

@@ -11,7 +11,8 @@ import { encryptionKeys } from "../encryption-key.ts";
 import { requireCurrent } from "../migration-state.ts";
 import { SecretBox } from "../secret-box.ts";
 import { migrate, migrationState } from "../sql/migrations.ts";
-import { SqlStore } from "../sql/sql-store.ts";
+import type { Store } from "../store.ts";
+import { sqlStore } from "../sql/sql-store.ts";
 import type { Tables } from "../sql/tables.ts";
 import { isUniqueViolation, openSqlite, sqlitePath } from "./open.ts";
 
@@ -23,10 +24,10 @@ const requireMigrated = async (db: Kysely<Tables>): Promise<void> => requireCurr
 let count = 0;
 const fresh = (): string => join(folder, `${++count}`, "svc.db");
 
-async function openStore(path: string, key = KEY): Promise<SqlStore> {
+async function openStore(path: string, key = KEY): Promise<Store> {
   const db = await openSqlite(path);
   await migrate(db);
-  return new SqlStore({ db, box: new SecretBox(key), isUniqueViolation });
+  return sqlStore({ db, box: new SecretBox(key), isUniqueViolation });
 }
 
 storeContract("sqlite", async () => openStore(fresh()));

@@ -1,5 +1,5 @@
-import type { AuditPage, AuditQuery, AuditRecord, AuditStore } from "../../audit/audit-store.ts";
-import { cursorOf, isAfter, positionOf, type ListPosition } from "../time-cursor.ts";
+import type { AuditQuery, AuditRecord, AuditStore } from "../../audit/audit-store.ts";
+import { isAfter, pageOf, positionOf, type ListPosition } from "../time-cursor.ts";
 import type { VaultKv } from "./kv.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -10,88 +10,78 @@ interface Batch {
 }
 
 /**
- * A document per batch, in a folder per day and hour: `audit/2026-11-21/14/<id of the first record>`. A look goes back
- * hour by hour; it suits the thousands of records of a small service, and not the millions of a large one.
+ * One document per batch, in a folder per day and hour: `audit/2026-11-21/14/<id of the first record>`. A query goes back
+ * hour by hour. This fits the thousands of records of a small service, and not the millions of a large one.
  */
-export class VaultAudit implements AuditStore {
-  readonly #kv: VaultKv;
-
-  constructor(kv: VaultKv) {
-    this.#kv = kv;
-  }
-
-  async append(records: readonly AuditRecord[]): Promise<void> {
-    const hours = Map.groupBy(records, ({ at }) => folderOf(at));
-    for (const [folder, ofHour] of hours) await this.#appendTo(folder, ofHour);
-  }
-
-  async query(query: AuditQuery): Promise<AuditPage> {
-    const after = query.cursor === undefined ? undefined : positionOf(query.cursor);
-    if (query.cursor !== undefined && after === undefined) return { records: [], next: undefined };
-    const found: AuditRecord[] = [];
-    for await (const folder of this.#foldersBackFrom(Math.min(after?.at ?? Infinity, query.to ?? Infinity))) {
-      if (query.from !== undefined && folder < folderOf(query.from)) break;
-      const records = await this.#recordsIn(folder);
-      found.push(...records.filter((record) => matches(record, query, after)).toSorted(newestFirst));
-      if (found.length > query.limit) break;
-    }
-    const page = found.slice(0, query.limit);
-    const last = page.at(-1);
-    return {
-      records: page,
-      next: found.length > query.limit && last !== undefined ? cursorOf(last) : undefined,
-    };
-  }
-
-  async deleteBefore(time: number): Promise<number> {
-    let deleted = 0;
-    for await (const folder of this.#foldersBackFrom(time)) {
-      for (const name of await this.#kv.list(folder)) {
-        deleted += await this.#deleteIn(`${folder}/${name}`, time);
-      }
-    }
-    return deleted;
-  }
-
-  async #appendTo(folder: string, records: readonly AuditRecord[]): Promise<void> {
+export function vaultAudit(kv: VaultKv): AuditStore {
+  const appendTo = async (folder: string, records: readonly AuditRecord[]): Promise<void> => {
     const [first] = records;
     if (first === undefined) return;
     const path = `${folder}/${first.id}`;
-    if (await this.#kv.write(path, { records }, 0)) return;
-    // Sent again: what that document has is there, and the rest follows under a name of its own.
-    const known = new Set((await this.#kv.read<Batch>(path))?.value.records.map(({ id }) => id));
-    await this.#appendTo(
+    if (await kv.write(path, { records }, 0)) return;
+    // A batch that is sent again. The records that the document lacks get a document of their own.
+    const known = new Set((await kv.read<Batch>(path))?.value.records.map(({ id }) => id));
+    await appendTo(
       folder,
       records.filter(({ id }) => !known.has(id)),
     );
-  }
-
-  async #deleteIn(path: string, time: number): Promise<number> {
-    const stored = await this.#kv.read<Batch>(path);
-    if (stored === undefined) return 0;
-    const kept = stored.value.records.filter(({ at }) => at >= time);
-    if (kept.length === 0) await this.#kv.remove(path);
-    else await this.#kv.write(path, { records: kept }, stored.version);
-    return stored.value.records.length - kept.length;
-  }
+  };
 
   /** Folders of hours that hold records from that time or before, newest first. */
-  async *#foldersBackFrom(time: number): AsyncGenerator<string> {
+  async function* foldersBackFrom(time: number): AsyncGenerator<string> {
     const newest = time === Infinity ? "audit/~" : folderOf(time);
-    for (const day of (await this.#kv.list("audit")).toReversed()) {
+    for (const day of (await kv.list("audit")).toReversed()) {
       if (`audit/${day}` > `${newest}/`) continue;
-      for (const hour of (await this.#kv.list(`audit/${day.replace(/\/$/, "")}`)).toReversed()) {
+      for (const hour of (await kv.list(`audit/${day.replace(/\/$/, "")}`)).toReversed()) {
         const folder = `audit/${day}${hour.replace(/\/$/, "")}`;
         if (folder <= newest) yield folder;
       }
     }
   }
 
-  async #recordsIn(folder: string): Promise<readonly AuditRecord[]> {
-    const names = await this.#kv.list(folder);
-    const batches = await this.#kv.readAll<Batch>(names.map((name) => `${folder}/${name}`));
-    return batches.flatMap(({ value }) => value.records.map(complete));
-  }
+  const recordsIn = async (folder: string): Promise<readonly AuditRecord[]> => {
+    const names = await kv.list(folder);
+    const batches = await kv.readAll<Batch>(names.map((name) => `${folder}/${name}`));
+    return batches.flatMap(({ value }) => value.records);
+  };
+
+  const deleteIn = async (path: string, time: number): Promise<number> => {
+    const stored = await kv.read<Batch>(path);
+    if (stored === undefined) return 0;
+    const kept = stored.value.records.filter(({ at }) => at >= time);
+    if (kept.length === 0) await kv.remove(path);
+    else await kv.write(path, { records: kept }, stored.version);
+    return stored.value.records.length - kept.length;
+  };
+
+  return {
+    async append(records) {
+      const hours = Map.groupBy(records, ({ at }) => folderOf(at));
+      for (const [folder, ofHour] of hours) await appendTo(folder, ofHour);
+    },
+
+    async query(query) {
+      const { cursor, from, to = Infinity, limit } = query;
+      const after = cursor === undefined ? undefined : positionOf(cursor);
+      if (cursor !== undefined && after === undefined) return { records: [], next: undefined };
+      const found: AuditRecord[] = [];
+      for await (const folder of foldersBackFrom(Math.min(after?.at ?? Infinity, to))) {
+        if (from !== undefined && folder < folderOf(from)) break;
+        const records = await recordsIn(folder);
+        found.push(...records.filter((record) => matches(record, query, after)).toSorted(newestFirst));
+        if (found.length > limit) break;
+      }
+      return pageOf(found, limit, (record) => record);
+    },
+
+    async deleteBefore(time) {
+      let deleted = 0;
+      for await (const folder of foldersBackFrom(time)) {
+        for (const name of await kv.list(folder)) deleted += await deleteIn(`${folder}/${name}`, time);
+      }
+      return deleted;
+    },
+  };
 }
 
 /** `audit/2026-11-21/14`, in UTC: sorts by time. */
@@ -117,11 +107,4 @@ function matches(record: AuditRecord, query: AuditQuery, after: ListPosition | u
 
 function newestFirst(a: AuditRecord, b: AuditRecord): number {
   return isAfter(a, b) ? 1 : -1;
-}
-
-/** JSON leaves out what is undefined. */
-function complete(record: AuditRecord): AuditRecord {
-  const { actor, target, remoteAddress, requestId, details } = record;
-  const { kind, login, credentialId } = actor;
-  return { ...record, actor: { kind, login, credentialId }, target, remoteAddress, requestId, details };
 }

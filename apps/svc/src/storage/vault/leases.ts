@@ -6,27 +6,23 @@ interface Lease {
   readonly expiresAt: number;
 }
 
-export class VaultLeases implements LeaseStore {
-  readonly #kv: VaultKv;
+export function vaultLeases(kv: VaultKv): LeaseStore {
+  return {
+    async acquire(name, holder, ttlMs, now) {
+      const lease = await kv.change<Lease>(pathOf(name), (present) =>
+        present !== undefined && present.holder !== holder && present.expiresAt > now
+          ? undefined
+          : { holder, expiresAt: now + ttlMs },
+      );
+      return lease?.holder === holder;
+    },
 
-  constructor(kv: VaultKv) {
-    this.#kv = kv;
-  }
-
-  async acquire(name: string, holder: string, ttlMs: number, now: number): Promise<boolean> {
-    const lease = await this.#kv.change<Lease>(pathOf(name), (present) =>
-      present !== undefined && present.holder !== holder && present.expiresAt > now
-        ? undefined
-        : { holder, expiresAt: now + ttlMs },
-    );
-    return lease?.holder === holder;
-  }
-
-  async release(name: string, holder: string): Promise<void> {
-    await this.#kv.change<Lease>(pathOf(name), (present) =>
-      present?.holder === holder ? { holder, expiresAt: 0 } : undefined,
-    );
-  }
+    async release(name, holder) {
+      await kv.change<Lease>(pathOf(name), (present) =>
+        present?.holder === holder ? { holder, expiresAt: 0 } : undefined,
+      );
+    },
+  };
 }
 
 function pathOf(name: string): string {

@@ -1,57 +1,53 @@
 import type { OneTimeRecord, OneTimeStore } from "../store.ts";
 import { nameFor, type VaultKv } from "./kv.ts";
 
-/** What is stored; null: it was taken, and is about to be removed. */
+/** Stored entry. Null: it was taken, and will be removed. */
 type Entry = OneTimeRecord | null;
 
-export class VaultOneTime implements OneTimeStore {
-  readonly #kv: VaultKv;
+export function vaultOneTime(kv: VaultKv): OneTimeStore {
+  return {
+    async put(record, now) {
+      const path = pathOf(record.kind, record.key);
+      const stored = await kv.read<Entry>(path);
+      if (isLive(stored?.value, now)) return false;
+      return kv.write(path, record, stored?.version ?? 0);
+    },
 
-  constructor(kv: VaultKv) {
-    this.#kv = kv;
-  }
+    async get(kind, key, now) {
+      const entry = (await kv.read<Entry>(pathOf(kind, key)))?.value;
+      return isLive(entry, now) ? entry : undefined;
+    },
 
-  async put(record: OneTimeRecord, now: number): Promise<boolean> {
-    const path = pathOf(record.kind, record.key);
-    const stored = await this.#kv.read<Entry>(path);
-    if (isLive(stored?.value, now)) return false;
-    return this.#kv.write(path, record, stored?.version ?? 0);
-  }
+    async replace(kind, key, from, to, now) {
+      const path = pathOf(kind, key);
+      const stored = await kv.read<Entry>(path);
+      if (stored === undefined || !isLive(stored.value, now) || stored.value.value !== from) return false;
+      return kv.write(path, { ...stored.value, value: to }, stored.version);
+    },
 
-  async get(kind: string, key: string, now: number): Promise<OneTimeRecord | undefined> {
-    const entry = (await this.#kv.read<Entry>(pathOf(kind, key)))?.value;
-    return isLive(entry, now) ? entry : undefined;
-  }
-
-  async replace(kind: string, key: string, from: string, to: string, now: number): Promise<boolean> {
-    const path = pathOf(kind, key);
-    const stored = await this.#kv.read<Entry>(path);
-    if (stored === undefined || !isLive(stored.value, now) || stored.value.value !== from) return false;
-    return this.#kv.write(path, { ...stored.value, value: to }, stored.version);
-  }
-
-  async take(kind: string, key: string, now: number): Promise<OneTimeRecord | undefined> {
-    const path = pathOf(kind, key);
-    for (;;) {
-      const stored = await this.#kv.read<Entry>(path);
-      if (stored === undefined || !isLive(stored.value, now)) return undefined;
-      if (await this.#kv.removeVersion(path, stored.version)) return stored.value;
-      // Taken or replaced meanwhile: the next look says which.
-    }
-  }
-
-  async deleteExpired(now: number): Promise<number> {
-    let deleted = 0;
-    for (const kind of await this.#kv.list("one-time")) {
-      for (const name of await this.#kv.list(`one-time/${kind.replace(/\/$/, "")}`)) {
-        const path = `one-time/${kind}${name}`;
-        const stored = await this.#kv.read<Entry>(path);
-        if (stored === undefined || isLive(stored.value, now)) continue;
-        if (await this.#kv.removeVersion(path, stored.version)) deleted++;
+    async take(kind, key, now) {
+      const path = pathOf(kind, key);
+      for (;;) {
+        const stored = await kv.read<Entry>(path);
+        if (stored === undefined || !isLive(stored.value, now)) return undefined;
+        if (await kv.removeVersion(path, stored.version)) return stored.value;
+        // It was taken or replaced after it was read. The next read shows which.
       }
-    }
-    return deleted;
-  }
+    },
+
+    async deleteExpired(now) {
+      let deleted = 0;
+      for (const kind of await kv.list("one-time")) {
+        for (const name of await kv.list(`one-time/${kind.replace(/\/$/, "")}`)) {
+          const path = `one-time/${kind}${name}`;
+          const stored = await kv.read<Entry>(path);
+          if (stored === undefined || isLive(stored.value, now)) continue;
+          if (await kv.removeVersion(path, stored.version)) deleted++;
+        }
+      }
+      return deleted;
+    },
+  };
 }
 
 function isLive(entry: Entry | undefined, now: number): entry is OneTimeRecord {

@@ -1,128 +1,97 @@
-import type { TokenPage, TokenQuery, TokenRecord, TokenStore, TokenUse } from "../store.ts";
-import { cursorOf, isAfter, positionOf, type ListPosition } from "../time-cursor.ts";
+import type { TokenRecord, TokenStore } from "../store.ts";
+import { isAfter, pageOf, positionOf, type ListPosition } from "../time-cursor.ts";
+import { DocumentsByHash } from "./documents-by-hash.ts";
 import { nameFor, type VaultKv } from "./kv.ts";
 
 /** Digits of a time in a name, so that names sort by time: enough until the year 5138. */
 const TIME_DIGITS = 14;
-/** Documents read for a page at once; those of revoked tokens are passed over. */
+/** Documents that are read for a page at a time. Revoked tokens are left out of the page. */
 const READ_AHEAD = 128;
 
 /**
- * Under the hash of its value; under its id, where that is; and in lists, of all, of its user and of the session that made
- * it, whose names sort by time, so that a page reads only what it shows.
+ * Tokens are also named in lists: of all tokens, of their user, and of the session that made them. The names sort by time, so
+ * that a page reads only the tokens that it shows.
  */
-export class VaultTokens implements TokenStore {
-  readonly #kv: VaultKv;
+export function vaultTokens(kv: VaultKv): TokenStore {
+  const documents = new DocumentsByHash<TokenRecord>(kv, "tokens", "token-ids");
+  const readNamed = async (names: readonly string[]): Promise<readonly TokenRecord[]> =>
+    (await documents.read(names.map(hashIn))).filter(({ revokedAt }) => revokedAt === undefined);
+  return {
+    async insert(record) {
+      const { tokenHash: hash } = record;
+      await Promise.all(listPaths(record).map(async (path) => kv.write(path, { hash }, 0)));
+      await documents.insert(record);
+    },
 
-  constructor(kv: VaultKv) {
-    this.#kv = kv;
-  }
+    findByHash: async (tokenHash) => documents.find(tokenHash),
+    get: async (id) => documents.get(id),
 
-  async insert(record: TokenRecord): Promise<void> {
-    const { tokenHash: hash } = record;
-    const paths = [idPath(record.id), ...listPaths(record)];
-    await Promise.all(paths.map(async (path) => this.#kv.write(path, { hash }, 0)));
-    await this.#kv.write(hashPath(hash), record, 0);
-  }
-
-  async findByHash(tokenHash: string): Promise<TokenRecord | undefined> {
-    const stored = await this.#kv.read<TokenRecord>(hashPath(tokenHash));
-    return stored === undefined ? undefined : complete(stored.value);
-  }
-
-  async get(id: string): Promise<TokenRecord | undefined> {
-    const hash = await this.#hashOf(id);
-    return hash === undefined ? undefined : this.findByHash(hash);
-  }
-
-  async list({ userId, mintedBy, cursor, limit }: TokenQuery): Promise<TokenPage> {
-    const after = cursor === undefined ? undefined : positionOf(cursor);
-    if (cursor !== undefined && after === undefined) return { records: [], next: undefined };
-    const folder =
-      mintedBy !== undefined
-        ? sessionFolder(mintedBy)
-        : userId === undefined
-          ? "token-times"
-          : `user-token-times/${userId}`;
-    const names = (await this.#kv.list(folder)).toReversed().filter((name) => {
-      const position = positionIn(name);
-      return position !== undefined && (after === undefined || isAfter(position, after));
-    });
-    const records: TokenRecord[] = [];
-    for (let start = 0; start < names.length && records.length <= limit; start += READ_AHEAD) {
-      const read = await this.#named(names.slice(start, start + READ_AHEAD));
-      records.push(...read.filter((record) => userId === undefined || record.userId === userId));
-    }
-    const page = records.slice(0, limit);
-    const last = page.at(-1);
-    const more = records.length > limit && last !== undefined;
-    return { records: page, next: more ? cursorOf({ at: last.createdAt, id: last.id }) : undefined };
-  }
-
-  async countMintedBy(sessionIds: readonly string[], now: number): Promise<ReadonlyMap<string, number>> {
-    const counts = new Map<string, number>();
-    for (const id of sessionIds) {
-      const made = await this.#named(await this.#kv.list(sessionFolder(id)));
-      const good = made.filter(({ expiresAt = Infinity }) => expiresAt > now).length;
-      if (good > 0) counts.set(id, good);
-    }
-    return counts;
-  }
-
-  async revoke(id: string, now: number): Promise<boolean> {
-    const hash = await this.#hashOf(id);
-    if (hash === undefined) return false;
-    let revoked = false;
-    await this.#kv.change<TokenRecord>(hashPath(hash), (token) => {
-      revoked = token !== undefined && token.revokedAt === undefined;
-      return token === undefined || !revoked ? undefined : { ...token, revokedAt: now };
-    });
-    return revoked;
-  }
-
-  async recordUses(uses: readonly TokenUse[]): Promise<void> {
-    for (const { id, uses: count, lastUsedAt, lastIp } of uses) {
-      const hash = await this.#hashOf(id);
-      if (hash === undefined) continue;
-      await this.#kv.change<TokenRecord>(hashPath(hash), (token) =>
-        token === undefined ? undefined : { ...token, useCount: token.useCount + count, lastUsedAt, lastIp },
-      );
-    }
-  }
-
-  async deleteEnded(before: number): Promise<number> {
-    const hashes = await this.#kv.list("tokens");
-    const all = await this.#kv.readAll<TokenRecord>(hashes.map(hashPath));
-    const ended = all
-      .map(({ value }) => value)
-      .filter(({ expiresAt = Infinity, revokedAt = Infinity }) => Math.min(expiresAt, revokedAt) < before);
-    for (const token of ended) {
-      for (const path of [hashPath(token.tokenHash), idPath(token.id), ...listPaths(token)]) {
-        await this.#kv.remove(path);
+    async list({ userId, mintedBy, cursor, limit }) {
+      const after = cursor === undefined ? undefined : positionOf(cursor);
+      if (cursor !== undefined && after === undefined) return { records: [], next: undefined };
+      const folder =
+        mintedBy !== undefined
+          ? sessionFolder(mintedBy)
+          : userId === undefined
+            ? "token-times"
+            : `user-token-times/${userId}`;
+      const names = (await kv.list(folder)).toReversed().filter((name) => {
+        const position = positionIn(name);
+        return position !== undefined && (after === undefined || isAfter(position, after));
+      });
+      const records: TokenRecord[] = [];
+      for (let start = 0; start < names.length && records.length <= limit; start += READ_AHEAD) {
+        const read = await readNamed(names.slice(start, start + READ_AHEAD));
+        records.push(...read.filter((record) => userId === undefined || record.userId === userId));
       }
-    }
-    return ended.length;
-  }
+      return pageOf(records, limit, ({ createdAt, id }) => ({ at: createdAt, id }));
+    },
 
-  async #named(names: readonly string[]): Promise<readonly TokenRecord[]> {
-    const found = await this.#kv.readAll<TokenRecord>(names.map((name) => hashPath(hashIn(name))));
-    return found.map(({ value }) => complete(value)).filter(({ revokedAt }) => revokedAt === undefined);
-  }
+    async countMintedBy(sessionIds, now) {
+      const counts = new Map<string, number>();
+      for (const id of sessionIds) {
+        const made = await readNamed(await kv.list(sessionFolder(id)));
+        const good = made.filter(({ expiresAt = Infinity }) => expiresAt > now).length;
+        if (good > 0) counts.set(id, good);
+      }
+      return counts;
+    },
 
-  async #hashOf(id: string): Promise<string | undefined> {
-    return (await this.#kv.read<{ hash: string }>(idPath(id)))?.value.hash;
-  }
+    async revoke(id, now) {
+      let revoked = false;
+      await documents.change(id, (token) => {
+        revoked = token.revokedAt === undefined;
+        return revoked ? { ...token, revokedAt: now } : undefined;
+      });
+      return revoked;
+    },
+
+    async recordUses(uses) {
+      for (const { id, uses: count, lastUsedAt, lastIp } of uses) {
+        await documents.change(id, (token) => ({
+          ...token,
+          useCount: token.useCount + count,
+          lastUsedAt,
+          lastIp,
+        }));
+      }
+    },
+
+    async deleteEnded(before) {
+      const ended = (await documents.list()).filter(
+        ({ expiresAt = Infinity, revokedAt = Infinity }) => Math.min(expiresAt, revokedAt) < before,
+      );
+      for (const token of ended) {
+        const { id, tokenHash } = token;
+        const paths = [documents.pathOf(tokenHash), documents.idPathOf(id), ...listPaths(token)];
+        for (const path of paths) await kv.remove(path);
+      }
+      return ended.length;
+    },
+  };
 }
 
-function idPath(id: string): string {
-  return `token-ids/${id}`;
-}
-
-function hashPath(hash: string): string {
-  return `tokens/${hash}`;
-}
-
-/** Names that say all that a list needs: time, id, and the hash under which the token lies. */
+/** Paths in the lists. A name has all that a list needs: time, id, and the hash that the token is stored under. */
 function listPaths({ id, tokenHash, userId, mintedBy, createdAt }: TokenRecord): readonly string[] {
   const time = String(createdAt).padStart(TIME_DIGITS, "0");
   const name = `${time}.${id}.${nameFor(tokenHash)}`;
@@ -133,7 +102,7 @@ function listPaths({ id, tokenHash, userId, mintedBy, createdAt }: TokenRecord):
   ];
 }
 
-/** Where the tokens that were made with a session are listed. */
+/** List of the tokens that were made with a session. */
 function sessionFolder(sessionId: string): string {
   return `session-token-times/${sessionId}`;
 }
@@ -145,23 +114,4 @@ function positionIn(name: string): ListPosition | undefined {
 
 function hashIn(name: string): string {
   return Buffer.from(name.split(".")[2] ?? "", "base64url").toString();
-}
-
-/** JSON leaves out what is undefined. */
-function complete(record: TokenRecord): TokenRecord {
-  const { description, sessionId, appId, installation, requestsPerMinute, mintedBy } = record;
-  const { expiresAt, revokedAt, lastUsedAt, lastIp } = record;
-  return {
-    ...record,
-    description,
-    sessionId,
-    appId,
-    installation,
-    requestsPerMinute,
-    mintedBy,
-    expiresAt,
-    revokedAt,
-    lastUsedAt,
-    lastIp,
-  };
 }

@@ -4,10 +4,9 @@ import { SecretStoreError, VaultClient } from "@devplat/secret-store";
 import { SvcError } from "../../errors.ts";
 import type { Database } from "../database.ts";
 import { refuseAhead, type MigrationState } from "../migration-state.ts";
-import type { Store } from "../store.ts";
 import { VaultKv } from "./kv.ts";
 import { VaultLogin, type VaultAuth } from "./login.ts";
-import { VaultStore } from "./vault-store.ts";
+import { vaultStore } from "./vault-store.ts";
 
 export interface VaultSettings {
   /** `https://host:port`. */
@@ -51,45 +50,35 @@ export async function openVault(settings: VaultSettings): Promise<Database> {
     throw error;
   }
   keeping = login.run(client, ended.signal);
-  return new VaultDatabase(kv, close);
+  return vaultDatabase(kv, close);
 }
 
-class VaultDatabase implements Database {
-  readonly #kv: VaultKv;
-  readonly #close: () => Promise<void>;
-
-  constructor(kv: VaultKv, close: () => Promise<void>) {
-    this.#kv = kv;
-    this.#close = close;
-  }
-
-  async state(): Promise<MigrationState> {
-    const applied = (await this.#kv.read<FormDocument>(FORM))?.value.applied ?? [];
+function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
+  const state = async (): Promise<MigrationState> => {
+    const applied = (await kv.read<FormDocument>(FORM))?.value.applied ?? [];
     return {
       applied: MIGRATIONS.filter((name) => applied.includes(name)),
       pending: MIGRATIONS.filter((name) => !applied.includes(name)),
       unknown: applied.filter((name) => !MIGRATIONS.some((known) => known === name)),
     };
-  }
+  };
+  return {
+    state,
 
-  async migrate(): Promise<readonly string[]> {
-    refuseAhead(await this.state());
-    let added: readonly string[] = [];
-    await this.#kv.change<FormDocument>(FORM, (form) => {
-      const applied = form?.applied ?? [];
-      added = MIGRATIONS.filter((name) => !applied.includes(name));
-      return added.length === 0 ? undefined : { applied: [...applied, ...added] };
-    });
-    return added;
-  }
+    async migrate() {
+      refuseAhead(await state());
+      let added: readonly string[] = [];
+      await kv.change<FormDocument>(FORM, (form) => {
+        const applied = form?.applied ?? [];
+        added = MIGRATIONS.filter((name) => !applied.includes(name));
+        return added.length === 0 ? undefined : { applied: [...applied, ...added] };
+      });
+      return added;
+    },
 
-  async store(): Promise<Store> {
-    return new VaultStore(this.#kv, this.#close);
-  }
-
-  async close(): Promise<void> {
-    await this.#close();
-  }
+    store: () => Promise.resolve(vaultStore(kv, close)),
+    close,
+  };
 }
 
 async function clientFor(settings: VaultSettings, login: VaultLogin): Promise<VaultClient> {
