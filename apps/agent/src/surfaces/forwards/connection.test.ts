@@ -14,7 +14,7 @@ import {
   symlink,
   writeFile,
 } from "node:fs/promises";
-import { createServer, type Server } from "node:net";
+import { createConnection, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import { messageOf } from "@devplat/base";
@@ -321,6 +321,16 @@ describe("a forward's connection, against a real sshd", { timeout: TIMEOUT_MS },
     assert.equal((await two.ended).class, "timeout");
     assert.ok(performance.now() - since < 54_000, `after ${performance.now() - since} ms`);
     await frozen.signal("SIGCONT");
+  });
+
+  it("a remote host that opens hundreds of connections is cut off", async () => {
+    const made = await connect(entryFor(sshd));
+    const sockets = Array.from({ length: 400 }, () =>
+      createConnection(socketOf(sshd)).on("error", () => undefined),
+    );
+    const failure = await made.ended;
+    assert.deepEqual([failure.class, failure.waitLong], ["local", true]);
+    for (const each of sockets) each.destroy();
   });
 
   it("an attempt that is given up leaves no process and no socket", async () => {

@@ -1,3 +1,5 @@
+import { ForwardError } from "../errors/forward-error.ts";
+
 /** Messages of SFTP version 3 (draft-ietf-secsh-filexfer-02). Only those that are used. */
 export const SFTP = {
   init: 1,
@@ -43,7 +45,11 @@ export function isFolder({ mode = 0 }: FileAttributes): boolean {
 }
 
 /** The server's bytes are not SFTP. */
-export class PacketError extends Error {}
+export class PacketError extends ForwardError {
+  constructor(reason: string) {
+    super("sftp_failed", `SFTP with the remote host failed: ${reason}`);
+  }
+}
 
 /** A packet with its length before it. @param parts numbers are written as 32 bits */
 export function packet(type: number, ...parts: readonly (number | string)[]): Buffer {

@@ -136,12 +136,17 @@ export class SftpSession {
         waiting.resolve({ type, reader });
       }
     } catch (error) {
-      this.#fail(messageOf(error));
+      this.#end(error instanceof ForwardError ? error : failed(messageOf(error)));
     }
   }
 
   #fail(reason: string): void {
-    this.#fault ??= failed(reason);
+    this.#end(failed(reason));
+  }
+
+  #end(fault: ForwardError): void {
+    if (this.#fault !== undefined) return;
+    this.#fault = fault;
     for (const { reject } of this.#waiting.values()) reject(this.#fault);
     this.#waiting.clear();
     this.#child.stdout?.removeAllListeners("data").resume();
