@@ -4,20 +4,20 @@ import type { Program } from "./command.ts";
 
 /** Prints the error of a failed command and its hint. @returns the exit code */
 export function reportFailure<Flags>(program: Program<Flags>, error: unknown, flags: Flags): number {
-  const say = (text: string): void =>
+  const print = (text: string): void =>
     noteText(`${program.name}: ${text.replaceAll("\n", `\n${program.name}: `)}\n`);
   if (error instanceof AppError) {
-    say(error.message);
+    print(error.message);
     if (error.hint !== undefined) noteText(`${error.hint}\n`);
     return program.usageCodes?.includes(error.code) === true ? (program.usageExit ?? 1) : 1;
   }
   if (isSystemError(error)) {
-    say(error.message);
+    print(error.message);
     return 1;
   }
   const missing = missingPackage(error);
   if (missing !== undefined) {
-    say(`the package ${missing} is not installed`);
+    print(`the package ${missing} is not installed`);
     noteText("Run 'npm ci' in the folder of this program's sources.\n");
     return 1;
   }
@@ -25,7 +25,7 @@ export function reportFailure<Flags>(program: Program<Flags>, error: unknown, fl
   const name = error instanceof Error ? error.name : typeof error;
   const { isOn, hint } = program.debug;
   const isDebug = isOn(flags);
-  say(`internal error (${name})${isDebug ? "" : `; ${hint}`}`);
+  print(`internal error (${name})${isDebug ? "" : `; ${hint}`}`);
   if (isDebug && error instanceof Error) noteText(`${stackWithoutMessage(error)}\n`);
   return 1;
 }

@@ -11,7 +11,7 @@ import { Pack, type SharedPack } from "./pack.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./page-cache.ts";
 
 /** Maximum tries to list a folder. A process that replaces packs at the same time makes one try fail. */
-const MAX_LOOKS = 10;
+const MAX_UPDATES = 10;
 
 /** Type and content of an object. The content may be shared with a cache: read it, do not write it. */
 export interface GitObject {
@@ -146,15 +146,15 @@ export class ObjectDatabase {
    */
   refresh(): boolean {
     let changed = false;
-    for (let left = MAX_LOOKS; left > 0; left--) {
-      const look = this.#look();
-      changed ||= look.changed;
-      if (look.complete) break;
+    for (let left = MAX_UPDATES; left > 0; left--) {
+      const update = this.#updatePacks();
+      changed ||= update.changed;
+      if (update.complete) break;
     }
     return changed;
   }
 
-  #look(): { readonly changed: boolean; readonly complete: boolean } {
+  #updatePacks(): { readonly changed: boolean; readonly complete: boolean } {
     this.#readLooseFolders();
     let complete = true;
     const isFault = (error: unknown): boolean => this.#skipFaulty && !isShortage(error);

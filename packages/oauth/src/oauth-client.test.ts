@@ -67,13 +67,13 @@ describe("an OAuth client at a certified OpenID provider", () => {
     await assert.rejects(client.exchangeCode(grant), { code: "refused", reason: "invalid_grant" });
     const swapped = { ...(await consent()), verifier: new Secret("v".repeat(43)) };
     await assert.rejects(client.exchangeCode(swapped), { code: "refused", reason: "invalid_grant" });
-    const stranger = new OauthClient({
+    const wrongClient = new OauthClient({
       http: new HttpClient(),
       clientId: provider.clientId,
       clientSecret: new Secret("planted"),
       tokenUrl: `${provider.issuer}/login/oauth/access_token`,
     });
-    await assert.rejects(stranger.exchangeCode(await consent()), (error: unknown) => {
+    await assert.rejects(wrongClient.exchangeCode(await consent()), (error: unknown) => {
       assert.ok(error instanceof OauthError);
       assert.deepEqual([error.code, error.reason, error.status], ["refused", "invalid_client", 401]);
       assert.doesNotMatch(error.stack ?? "", /planted/);

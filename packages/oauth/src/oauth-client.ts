@@ -118,7 +118,7 @@ export class OauthClient {
     parameters: Readonly<Record<string, string>> = {},
     signal?: AbortSignal,
   ): Promise<DeviceAuthorization> {
-    const found = await this.#ask(async ({ library, server, client, authentication, options }) => {
+    const found = await this.#run(async ({ library, server, client, authentication, options }) => {
       const response = await library.deviceAuthorizationRequest(
         server,
         client,
@@ -147,10 +147,10 @@ export class OauthClient {
   }
 
   async #tokens(
-    ask: (parts: Parts) => Promise<oauth4webapi.TokenEndpointResponse>,
+    exchange: (parts: Parts) => Promise<oauth4webapi.TokenEndpointResponse>,
     signal: AbortSignal | undefined,
   ): Promise<OauthTokens> {
-    const found = await this.#ask(ask, signal);
+    const found = await this.#run(exchange, signal);
     return {
       accessToken: new Secret(found.access_token),
       refreshToken: found.refresh_token === undefined ? undefined : new Secret(found.refresh_token),
@@ -160,7 +160,7 @@ export class OauthClient {
     };
   }
 
-  async #ask<T>(ask: (parts: Parts) => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  async #run<T>(exchange: (parts: Parts) => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     const {
       http,
       clientId,
@@ -199,7 +199,7 @@ export class OauthClient {
     // The caller's configuration decides whether http is allowed.
     const options = { [library.customFetch]: send, [library.allowInsecureRequests]: true };
     try {
-      return await ask({ library, server, client: { client_id: clientId }, authentication, options });
+      return await exchange({ library, server, client: { client_id: clientId }, authentication, options });
     } catch (error) {
       if (error instanceof HttpClientError) throw error;
       if (error instanceof library.ResponseBodyError) {

@@ -33,12 +33,12 @@ export class IndexThreads {
   async #lead(): Promise<void> {
     const worker = await this.#workers.take();
     if (this.#stopped) await this.#workers.give(worker);
-    else this.#ask(worker, { kind: "lead", job: this.#job });
+    else this.#send(worker, { kind: "lead", job: this.#job });
   }
 
-  #ask(worker: Worker, request: WorkerRequest): void {
+  #send(worker: Worker, request: WorkerRequest): void {
     this.#busy.add(worker);
-    worker.on("message", (message: WorkerMessage) => this.#hear(worker, message));
+    worker.on("message", (message: WorkerMessage) => this.#receive(worker, message));
     worker.on("error", this.#settled.reject);
     worker.on("exit", (code) => {
       this.#settled.reject(new Error(`an indexing thread ended early (exit code ${code})`));
@@ -47,11 +47,11 @@ export class IndexThreads {
     worker.postMessage(request);
   }
 
-  #hear(worker: Worker, message: WorkerMessage): void {
+  #receive(worker: Worker, message: WorkerMessage): void {
     if (message.kind === "scanned") {
       for (let helper = 0; helper < this.#helpers; helper++) {
         const free = this.#workers.tryTake();
-        if (free !== undefined) this.#ask(free, { kind: "help", job: this.#job, share: message.share });
+        if (free !== undefined) this.#send(free, { kind: "help", job: this.#job, share: message.share });
       }
       return;
     }

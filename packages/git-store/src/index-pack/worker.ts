@@ -25,16 +25,16 @@ export type WorkerMessage =
   | { readonly kind: "failed"; readonly failure: Failure };
 
 const port = parentPort;
-const say = (message: WorkerMessage): void => port?.postMessage(message);
+const send = (message: WorkerMessage): void => port?.postMessage(message);
 port?.on("message", (request: WorkerRequest) => {
   try {
     if (request.kind === "lead") {
-      say({ kind: "done", result: leadPipeline(request.job, (share) => say({ kind: "scanned", share })) });
+      send({ kind: "done", result: leadPipeline(request.job, (share) => send({ kind: "scanned", share })) });
     } else {
       helpResolve(request.job, request.share);
-      say({ kind: "helped" });
+      send({ kind: "helped" });
     }
   } catch (error) {
-    say({ kind: "failed", failure: failureOf(error) });
+    send({ kind: "failed", failure: failureOf(error) });
   }
 });

@@ -180,7 +180,7 @@ export class ReachabilityIndex {
       for (const layer of graph.bitmaps.unsaved) {
         graph.bitmaps.unsaved.delete(layer);
         const { pack } = graph.numbers.packs[layer]!;
-        if (layer > 0) await replaceFile(besides(pack, ".reach"), encodeLater(graph, layer));
+        if (layer > 0) await replaceFile(besides(pack, ".reach"), encodeUpperLayer(graph, layer));
         else await writeFirst(graph, pack);
       }
     } finally {
@@ -200,7 +200,7 @@ function spread<T>(items: readonly T[], most: number): readonly T[] {
   return Array.from({ length: most }, (_, at) => items[Math.ceil(((at + 1) * items.length) / most) - 1]!);
 }
 
-function encodeLater(graph: ObjectGraph, layer: number): Buffer {
+function encodeUpperLayer(graph: ObjectGraph, layer: number): Buffer {
   const packs = graph.numbers.packs.slice(0, layer + 1);
   return encodeLayer({
     format: graph.format,

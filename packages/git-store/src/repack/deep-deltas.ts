@@ -10,13 +10,13 @@ const PAUSE = 1024;
 const UNKNOWN = 255;
 
 /**
- * Adds to `whole` the objects that must not stay deltas, so that no chain is longer than {@link MAX_CHAIN_DEPTH}.
+ * Adds to `undeltified` the objects that must not stay deltas, so that no chain is longer than {@link MAX_CHAIN_DEPTH}.
  * Each fetch brings deltas whose bases came with the previous fetch. Without a limit, a file that every push changes
  * would get a chain as long as the number of fetches.
  *
  * @param send objects of the merged pack
  */
-export function* deepDeltas(source: PackSource, send: Bitset, whole: Bitset): Steps {
+export function* deepDeltas(source: PackSource, send: Bitset, undeltified: Bitset): Steps {
   const { numbers, reader } = source;
   const depths = new Uint8Array(numbers.count).fill(UNKNOWN);
   /** Object number of the base; -1 if the object is not a delta, or its base is not in `send`. */
@@ -41,7 +41,7 @@ export function* deepDeltas(source: PackSource, send: Bitset, whole: Bitset): St
     for (let link = chain.length - 1; link >= 0; link--) {
       const number = chain[link]!;
       if (++depth > MAX_CHAIN_DEPTH) {
-        setBit(whole, number);
+        setBit(undeltified, number);
         depth = 0;
       }
       depths[number] = depth;

@@ -100,9 +100,9 @@ export async function prepareRepack(
     const dropped = distinct(source.numbers) - count;
     if (merged.length === 1 && dropped === 0) return undefined;
     for (const part of ["pack", "info"]) await mkdir(join(folder, part), { recursive: true });
-    const whole = source.numbers.emptySet();
-    await finishInSlices(deepDeltas(source, send, whole), options.signal);
-    const plan = { send, clientHas: undefined, ofsDelta: true, whole };
+    const undeltified = source.numbers.emptySet();
+    await finishInSlices(deepDeltas(source, send, undeltified), options.signal);
+    const plan = { send, clientHas: undefined, ofsDelta: true, undeltified };
     const indexed = await indexPack(packBytes(source, plan, options.signal), {
       folder: join(folder, "pack"),
       format: objects.format,

@@ -44,7 +44,7 @@ export interface PackPlan {
   /** Whether the client can read deltas that name their base by offset. */
   readonly ofsDelta: boolean;
   /** Objects that are sent undeltified. Default none. */
-  readonly whole?: Bitset;
+  readonly undeltified?: Bitset;
 }
 
 /** Counts of the entries of a pack by origin, for the last line of git's progress. */
@@ -64,7 +64,7 @@ export function isStoredPack(graph: PackSource, plan: PackPlan): boolean {
   return (
     first !== undefined &&
     plan.ofsDelta &&
-    plan.whole === undefined &&
+    plan.undeltified === undefined &&
     nextBit(plan.send, 0, first.pack.count, 0) === first.pack.count &&
     nextBit(plan.send, first.pack.count, graph.numbers.count, 1) >= graph.numbers.count
   );
@@ -126,13 +126,13 @@ export class PackWriter {
     const { offsets } = pack.order;
     const offsetDeltas = this.#offsetDeltas.at(-1)!;
     offsetDeltas.begin(offsets[first]!, this.#out.length - offsets[first]!);
-    const { ofsDelta, whole } = this.#plan;
+    const { ofsDelta, undeltified } = this.#plan;
     if (
       first === 0 &&
       end === pack.count &&
       numbered.numbers === undefined &&
       ofsDelta &&
-      whole === undefined
+      undeltified === undefined
     ) {
       // A complete pack, which contains the bases of all its deltas.
       this.totals.verbatim += end;
@@ -169,7 +169,7 @@ export class PackWriter {
       const offset = windowStart + start;
       // The base moved as far as its delta: the usual case.
       if (
-        !this.#mustBeWhole(numbered, position) &&
+        !this.#isUndeltified(numbered, position) &&
         this.#header.type === OFS_DELTA &&
         this.#plan.ofsDelta &&
         offset - this.#header.baseDistance >= offsetDeltas.lastStart
@@ -235,10 +235,10 @@ export class PackWriter {
     const { send, clientHas } = this.#plan;
     const isSent = hasBit(send, base);
     const isKnown = isSent || (clientHas !== undefined && hasBit(clientHas, base));
-    if (!isKnown || this.#mustBeWhole(numbered, position)) {
+    if (!isKnown || this.#isUndeltified(numbered, position)) {
       this.totals.deltas--;
       this.totals.inflated++;
-      this.#writeWhole(numbered, position);
+      this.#writeUndeltified(numbered, position);
       return end - start;
     }
     const head = this.#head;
@@ -264,8 +264,8 @@ export class PackWriter {
     return length;
   }
 
-  #mustBeWhole({ base }: NumberedPack, position: number): boolean {
-    return this.#plan.whole !== undefined && hasBit(this.#plan.whole, base + position);
+  #isUndeltified({ base }: NumberedPack, position: number): boolean {
+    return this.#plan.undeltified !== undefined && hasBit(this.#plan.undeltified, base + position);
   }
 
   /** Returns the offset in the new pack of an object that is already written. */
@@ -276,7 +276,7 @@ export class PackWriter {
     return offset + this.#offsetDeltas[packs.indexOf(owner)]!.at(offset);
   }
 
-  #writeWhole(numbered: NumberedPack, position: number): void {
+  #writeUndeltified(numbered: NumberedPack, position: number): void {
     const object = this.#graph.reader.read(numbered.pack, position);
     const head = this.#head;
     const at = encodeTypeAndSize(head, 0, object.type, object.content.length);

@@ -100,7 +100,7 @@ export class VaultClient {
         throw new SecretStoreError("aborted", `${nameOf(request)}: the caller aborted it`, { cause: error });
       }
       if (error instanceof SecretStoreError) throw error;
-      if (deadline.aborted) throw unavailable(`${nameOf(request)}: no answer in time`, { cause: error });
+      if (deadline.aborted) throw unavailable(`${nameOf(request)}: no response in time`, { cause: error });
       throw error;
     }
   }
@@ -162,8 +162,8 @@ export class VaultClient {
   async lookupSelf(
     options: { token?: Secret; signal?: AbortSignal; timeoutMs?: number } = {},
   ): Promise<TokenInfo> {
-    const answer = await this.request({ method: "GET", path: LOOKUP_SELF, ...options });
-    return readTokenInfo(answer.get("data"), (this.#options.clock ?? systemClock).now());
+    const response = await this.request({ method: "GET", path: LOOKUP_SELF, ...options });
+    return readTokenInfo(response.get("data"), (this.#options.clock ?? systemClock).now());
   }
 
   /**
@@ -174,14 +174,14 @@ export class VaultClient {
     options: { token?: Secret; incrementSeconds?: number; signal?: AbortSignal } = {},
   ): Promise<{ ttlSeconds: number; renewable: boolean }> {
     const { incrementSeconds, ...rest } = options;
-    const answer = await this.request({
+    const response = await this.request({
       method: "POST",
       path: "auth/token/renew-self",
       body: incrementSeconds === undefined ? "{}" : JSON.stringify({ increment: `${incrementSeconds}s` }),
       repeatable: true,
       ...rest,
     });
-    const auth = answer.get("auth");
+    const auth = response.get("auth");
     return { ttlSeconds: auth.get("lease_duration").integer(), renewable: auth.get("renewable").boolean() };
   }
 
@@ -255,13 +255,13 @@ export class VaultClient {
     }
     if (target.protocol !== this.#address.protocol) throw misdirected("it redirects to another scheme");
     if (target.origin === this.#address.origin) return this.#address;
-    const answer = await this.#send(
+    const leaderResponse = await this.#send(
       this.#address,
       { method: "GET", path: "sys/leader", token: null },
       undefined,
       signal,
     );
-    const announced = readLeader("GET sys/leader", answer).get("leader_address").string();
+    const announced = readLeader("GET sys/leader", leaderResponse).get("leader_address").string();
     if (announced === "") throw unavailable("the store has no leader now: an election is under way");
     const leader = leaderAddress(announced);
     if (leader.origin !== target.origin)
@@ -333,9 +333,9 @@ export class VaultClient {
     if (refusal.mentions("invalid token") || request.path === LOOKUP_SELF) return true;
     try {
       const lookup = { method: "GET", path: LOOKUP_SELF } as const;
-      const answer = await this.#send(this.#leader ?? this.#address, lookup, token, signal);
-      if (answer.status !== 403) return false;
-      readRefusal(nameOf(lookup), answer, true);
+      const response = await this.#send(this.#leader ?? this.#address, lookup, token, signal);
+      if (response.status !== 403) return false;
+      readRefusal(nameOf(lookup), response, true);
       return true;
     } catch {
       return false;

@@ -115,10 +115,10 @@ describe("VaultStore [agent 11.1]", () => {
 
   it("a missing and an unknown token are unauthenticated", async () => {
     for (const token of [undefined, "", "hvs.not-a-token", "line\nbreak"]) {
-      const stranger = open(vault, token);
-      await assertRejectsWith("unauthenticated", stranger.read("first"));
-      await assertRejectsWith("unauthenticated", stranger.ping());
-      await stranger.close();
+      const unknown = open(vault, token);
+      await assertRejectsWith("unauthenticated", unknown.read("first"));
+      await assertRejectsWith("unauthenticated", unknown.ping());
+      await unknown.close();
     }
   });
 

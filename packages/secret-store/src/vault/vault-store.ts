@@ -51,12 +51,12 @@ class VaultStore implements SecretStore {
   async list(folder: string, options: { signal?: AbortSignal } = {}): Promise<readonly string[]> {
     checkFolder(folder);
     try {
-      const answer = await this.#client.request({
+      const response = await this.#client.request({
         method: "LIST",
         path: this.#at("metadata", folder),
         ...options,
       });
-      return answer.get("data").get("keys").strings().toSorted();
+      return response.get("data").get("keys").strings().toSorted();
     } catch (error) {
       if (!isNotFound(error)) throw error;
       if (folder === "") return [];
@@ -69,7 +69,7 @@ class VaultStore implements SecretStore {
     const { version, ...rest } = options;
     // For Vault, version 0 means the newest.
     if (version !== undefined && version < 1) throw notFound(path);
-    const answer = await this.#found(path, () =>
+    const response = await this.#found(path, () =>
       this.#client.request({
         method: "GET",
         path: this.#at("data", path),
@@ -77,7 +77,7 @@ class VaultStore implements SecretStore {
         ...rest,
       }),
     );
-    const data = answer.get("data");
+    const data = response.get("data");
     const metadata = data.get("metadata");
     return {
       version: metadata.get("version").integer(),
@@ -201,7 +201,7 @@ class VaultStore implements SecretStore {
     options: { signal?: AbortSignal },
   ): Promise<{ version: number }> {
     const condition = cas === undefined ? "" : `"options":{"cas":${cas}},`;
-    const answer = await this.#client.request({
+    const response = await this.#client.request({
       method: "POST",
       path: this.#at("data", path),
       body: `{${condition}"data":${text}}`,
@@ -209,7 +209,7 @@ class VaultStore implements SecretStore {
       repeatable: cas !== undefined,
       ...options,
     });
-    return { version: answer.get("data").get("version").integer() };
+    return { version: response.get("data").get("version").integer() };
   }
 
   /** Whether this write is stored, after its response was lost. */
