@@ -1,13 +1,14 @@
 import type { ResponseCheck } from "../responses/response-check.ts";
-import { GrowingSums, StoredDataDamaged, type FileSums } from "../responses/block-sums.ts";
+import { StoredDataDamaged, type FileSums } from "../responses/block-sums.ts";
 import type { PendingResponse } from "../responses/response-store.ts";
-import { SLICE_BYTES, type Slice } from "../responses/slices.ts";
+import type { Slice } from "../responses/slices.ts";
+import { Notifier } from "./notifier.ts";
+import { ResponseBuffer } from "./response-buffer.ts";
 
 /** Bytes that arrived and are not on disk yet, at most; then the code host is read no faster than the disk writes. */
 const MAX_TAIL_BYTES = 8 * 1024 * 1024;
 /** With more readers than this, what arrives within a few milliseconds is sent to each of them with one call. */
 const FEW_READERS = 8;
-const GATHER_MS = 5;
 
 /** The answer broke off, or a reader's part of the file cannot be read. */
 export class ResponseCut extends Error {
@@ -48,22 +49,19 @@ export interface FetchOutcome {
   readonly bytes: number;
 }
 
-interface TailChunk {
-  readonly offset: number;
-  readonly bytes: Buffer;
-}
-
 interface Place {
   offset: number;
 }
 
 /**
- * One upstream answer, shared by everyone who asked the same at the same time. It is drained to a file as fast as it
- * comes; each reader follows at its own speed, from the file, or with the chunks as they arrive if it has caught up.
- * Readers are given whole packets only, so that an error packet can follow wherever the answer breaks.
+ * One upstream response for all clients that asked the same at the same time. It is drained to the store as fast as it
+ * comes. Each reader follows at its own speed, from the store, or with the chunks as they arrive if it has caught up.
+ * Readers are given whole packets only, so that an error packet can follow wherever the response breaks.
  *
- * If the disk fails, or there is no file, the chunks are kept in memory until all present readers have them, and the
- * slowest of them sets the pace; nobody can join then.
+ * If the disk fails, or nothing is written, the chunks are kept in memory until all present readers have them, and the
+ * slowest of them sets the pace. Nobody can join then.
+ *
+ * It has more than 20 members, because sharing, reading and ending depend on one state: each of them can end the others.
  */
 export class CoalescedFetch {
   readonly #check: ResponseCheck;
@@ -73,22 +71,11 @@ export class CoalescedFetch {
   readonly #delivered = Promise.withResolvers<void>();
   #sharing: boolean | undefined;
   readonly #places = new Set<Place>();
-  /** Checksums of the bytes that arrived. Bytes that are read back are compared with them. */
-  readonly #sums = new GrowingSums();
-  #pending: PendingResponse | undefined;
-  /** Whether nothing more goes to disk: there is no file, or writing failed. */
-  #diskless = false;
-  #diskError: unknown;
-  /** Bytes that arrived and are not a whole slice on disk; without a disk, bytes that some reader has not had yet. */
-  #tail: TailChunk[] = [];
-  #received = 0;
-  #persisted = 0;
-  #persisting = false;
+  readonly #progress = new Notifier(() => this.#places.size > FEW_READERS && this.#state === "running");
+  readonly #buffer = new ResponseBuffer(this.#progress);
   #state: "running" | "complete" | "cut" = "running";
   #closed = false;
   #cause: unknown;
-  #wake = Promise.withResolvers<void>();
-  #waking = false;
 
   constructor(check: ResponseCheck) {
     this.#check = check;
@@ -109,7 +96,7 @@ export class CoalescedFetch {
 
   /** Whether a new reader would find the answer from its beginning on. */
   get joinable(): boolean {
-    if (this.#closed || this.#diskless || this.#state === "cut" || this.signal.aborted) return false;
+    if (this.#closed || this.#buffer.diskless || this.#state === "cut" || this.signal.aborted) return false;
     return this.#sharing !== false && this.#check.fault === undefined;
   }
 
@@ -139,12 +126,12 @@ export class CoalescedFetch {
 
   /** Checksums of all that arrived so far. */
   get sums(): FileSums {
-    return this.#sums.finish();
+    return this.#buffer.sums;
   }
 
   /** What broke the disk, so far. */
   get diskError(): unknown {
-    return this.#diskError;
+    return this.#buffer.diskError;
   }
 
   /** The response must not be shared. Those who wait to join go on alone. */
@@ -159,11 +146,11 @@ export class CoalescedFetch {
       read: () => this.#read(place),
       leave: () => {
         if (!this.#places.delete(place)) return;
-        this.#dropTail();
+        this.#dropRead();
         if (this.#places.size === 0 && this.#state === "running") this.#controller.abort();
         this.#deliver();
         this.#end();
-        this.#notify();
+        this.#progress.notify();
       },
     };
   }
@@ -174,108 +161,73 @@ export class CoalescedFetch {
    * @param pending what it is written to; undefined: nothing
    */
   async run(chunks: AsyncIterable<Buffer>, pending: PendingResponse | undefined): Promise<FetchOutcome> {
-    this.#pending = pending;
-    if (pending === undefined) {
-      this.#diskless = true;
-      this.abandon();
-    }
+    const buffer = this.#buffer;
+    buffer.open(pending);
+    if (pending === undefined) this.abandon();
     try {
       for await (const chunk of chunks) {
         this.#take(chunk);
-        while (this.#tailBytes > MAX_TAIL_BYTES && !this.signal.aborted) await this.#wake.promise;
+        while (buffer.held > MAX_TAIL_BYTES && !this.signal.aborted) await this.#progress.wait();
         if (this.signal.aborted) break;
       }
       // An empty response with a regular end is complete: it is relayed, and not stored.
-      const whole = this.#check.complete || this.#check.fault !== undefined || this.#received === 0;
+      const whole = this.#check.complete || this.#check.fault !== undefined || buffer.received === 0;
       this.#state = whole && !this.signal.aborted ? "complete" : "cut";
     } catch (error) {
       this.#state = "cut";
       this.#cause = error;
     }
-    this.#decideSharing(this.#check.complete && !this.#diskless);
-    this.#notify();
-    while (this.#persisting) await this.#wake.promise;
+    this.#decideSharing(this.#check.complete && !buffer.diskless);
+    this.#progress.notify();
+    while (buffer.persisting) await this.#progress.wait();
     this.#deliver();
     this.#end();
     const reason = this.#state === "cut" ? "fetch: the answer broke off" : this.#check.verdict();
     return {
-      storable: reason === undefined && !this.#diskless,
-      reason: reason ?? (this.#diskless ? "no file" : undefined),
-      diskError: this.#diskError,
-      bytes: this.#received,
+      storable: reason === undefined && !buffer.diskless,
+      reason: reason ?? (buffer.diskless ? "no file" : undefined),
+      diskError: buffer.diskError,
+      bytes: buffer.received,
     };
   }
 
   /** Bytes that readers may have: whole packets, or everything once the framing is not understood. */
   get #readable(): number {
-    return this.#check.fault === undefined ? this.#check.boundary : this.#received;
-  }
-
-  /** Bytes that readers may have and that are on disk, in whole slices: they are read from there. */
-  get #sliced(): number {
-    const onDisk = Math.min(this.#readable, this.#persisted);
-    return onDisk - (onDisk % SLICE_BYTES);
-  }
-
-  get #tailBytes(): number {
-    return this.#received - (this.#tail[0]?.offset ?? this.#received);
+    return this.#check.fault === undefined ? this.#check.boundary : this.#buffer.received;
   }
 
   #take(chunk: Buffer): void {
-    this.#tail.push({ offset: this.#received, bytes: chunk });
-    this.#received += chunk.length;
+    this.#buffer.push(chunk);
     this.#check.push(chunk);
-    if (!this.#diskless) this.#sums.push(chunk);
-    if (this.#check.fault === undefined && this.#check.packStarted && !this.#diskless) {
+    if (this.#check.fault === undefined && this.#check.packStarted && !this.#buffer.diskless) {
       this.#decideSharing(true);
     }
-    if (!this.#persisting && !this.#diskless) void this.#persist();
-    this.#notify();
+    void this.#buffer.persist(() => this.#dropRead());
+    this.#progress.notify();
   }
 
-  /** Writes the tail to the file until there is none. What arrives during one write goes with the next. */
-  async #persist(): Promise<void> {
-    this.#persisting = true;
-    while (this.#pending !== undefined && this.#persisted < this.#received && !this.#diskless) {
-      const batch = this.#tail.filter((chunk) => chunk.offset >= this.#persisted).map((chunk) => chunk.bytes);
-      const end = this.#received;
-      try {
-        await this.#pending.write(batch, this.#persisted);
-        this.#persisted = end;
-        this.#dropTail();
-      } catch (error) {
-        // What is on disk already stays readable; the rest is kept for the readers that are here.
-        this.#diskError = error;
-        this.#diskless = true;
-      }
-      this.#notify();
-    }
-    this.#persisting = false;
-    this.#notify();
-  }
-
-  #dropTail(): void {
-    const done = this.#diskless ? Math.min(...[...this.#places].map((place) => place.offset)) : this.#sliced;
-    const first = this.#tail.findIndex((chunk) => chunk.offset + chunk.bytes.length > done);
-    if (first > 0) this.#tail.splice(0, first);
-    else if (first < 0) this.#tail.length = 0;
+  /** Drops bytes from memory that every reader has had, or can read from the disk. */
+  #dropRead(): void {
+    const slowest = Math.min(...[...this.#places].map((place) => place.offset));
+    this.#buffer.drop(this.#buffer.diskless ? slowest : this.#buffer.stored(this.#readable));
   }
 
   async #read(place: Place): Promise<ResponsePart | undefined> {
     for (;;) {
       if (!this.#places.has(place)) throw this.#cut();
-      if (place.offset < this.#sliced && this.#pending !== undefined) {
-        const slice = await this.#slice(this.#pending, place.offset);
+      const readable = this.#readable;
+      if (place.offset < this.#buffer.stored(readable)) {
+        const slice = await this.#slice(place.offset, readable);
         place.offset += slice.bytes.length;
         return { kind: "stored", slice };
       }
-      const readable = this.#readable;
       if (place.offset < readable) {
-        const chunks = this.#fromTail(place.offset, readable);
+        const chunks = this.#buffer.chunks(place.offset, readable);
+        if (chunks === undefined) throw this.#cut();
         place.offset = readable;
-        if (this.#diskless) {
-          this.#dropTail();
-          this.#notify();
+        if (this.#buffer.diskless) {
+          this.#dropRead();
+          this.#progress.notify();
         }
         return { kind: "live", chunks };
       }
@@ -284,26 +236,16 @@ export class CoalescedFetch {
         return undefined;
       }
       if (this.#state === "cut") throw this.#cut(this.#cause);
-      await this.#wake.promise;
+      await this.#progress.wait();
     }
   }
 
-  async #slice(pending: PendingResponse, offset: number): Promise<Slice> {
+  async #slice(offset: number, readable: number): Promise<Slice> {
     try {
-      return await pending.slice(offset, this.#sliced, this.#sums);
+      return await this.#buffer.slice(offset, readable);
     } catch (error) {
-      throw this.#cut(new StoredDataDamaged("the file of an answer cannot be read", error));
+      throw this.#cut(new StoredDataDamaged("the file of a response cannot be read", error));
     }
-  }
-
-  #fromTail(offset: number, end: number): Buffer[] {
-    // From the back: a reader that has caught up asks for what has just arrived.
-    const first = this.#tail.findLastIndex((chunk) => chunk.offset <= offset);
-    if (first < 0) throw this.#cut();
-    return this.#tail
-      .slice(first)
-      .filter((chunk) => chunk.offset < end)
-      .map((chunk) => chunk.bytes.subarray(Math.max(0, offset - chunk.offset), end - chunk.offset));
   }
 
   #cut(cause?: unknown): ResponseCut {
@@ -320,25 +262,8 @@ export class CoalescedFetch {
   }
 
   #end(): void {
-    const idle = this.#state !== "running" && !this.#persisting && this.#places.size === 0;
+    const idle = this.#state !== "running" && !this.#buffer.persisting && this.#places.size === 0;
     if (!idle || !this.#closed) return;
     this.#ended.resolve();
-  }
-
-  /**
-   * Wakes readers and writer, once per turn of the event loop, and less often if there are many: bytes that arrive until then
-   * is then sent, and written to the file, with one call.
-   */
-  #notify(): void {
-    if (this.#waking) return;
-    this.#waking = true;
-    const wake = (): void => {
-      this.#waking = false;
-      const { resolve } = this.#wake;
-      this.#wake = Promise.withResolvers<void>();
-      resolve();
-    };
-    if (this.#places.size > FEW_READERS && this.#state === "running") setTimeout(wake, GATHER_MS);
-    else setImmediate(wake);
   }
 }
