@@ -21,7 +21,7 @@ describe("NameSetFile", () => {
     assert.deepEqual([...(await subject.read())], ["c", "d", "e"]);
   });
 
-  it("goes on after a change that failed", async () => {
+  it("continues after a change that failed", async () => {
     await writeFile(join(folder, "file"), "");
     const subject = new NameSetFile(join(folder, "file/names.json"), "names");
     await assert.rejects(subject.set("a", true));

@@ -14,7 +14,7 @@ after(() => rm(root, { recursive: true, force: true }));
 const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
 
 describe("findPlaces", () => {
-  it("puts state, data, cache and runtime where the XDG variables say, each below a folder of ours [agent 3.3]", () => {
+  it("puts state, data, cache and runtime where the XDG variables say, each below a folder of this program [agent 3.3]", () => {
     const places = findPlaces({
       HOME: "/h",
       XDG_CONFIG_HOME: "/c",
@@ -39,7 +39,7 @@ describe("findPlaces", () => {
 });
 
 describe("ensureFolder", () => {
-  it("makes a folder of ours with 0700, whatever the umask, and narrows one that is wider [agent 3.3]", async () => {
+  it("makes a folder with 0700 with every umask, and narrows one that is wider [agent 3.3]", async () => {
     const folder = join(root, "new/daemon");
     await ensureFolder(folder);
     assert.equal(await modeOf(folder), 0o700);

@@ -101,7 +101,7 @@ describe("PeerPool", () => {
     assert.deepEqual([await subject.tokens(), flaky.asked()], [["one"], 2]);
   });
 
-  it("asks again at once when its socket is made anew [agent 10.34]", async () => {
+  it("asks again immediately when its socket was made again [agent 10.34]", async () => {
     const flaky = await peer("daemon.sock", 200, undefined);
     const subject = pool();
     assert.deepEqual(await subject.tokens(), []);

@@ -139,7 +139,7 @@ describe("token order", () => {
     assert.deepEqual(asked, []);
   });
 
-  it("the store being away is no verdict on a token", async () => {
+  it("an unreachable store does not refuse a token", async () => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
     const { subject } = signIn({}, {}, { api: { lookup: down, renew: down } });
     await assert.rejects(subject.ensure(never), { code: "unavailable" });
@@ -199,7 +199,7 @@ describe("a token at hand", () => {
     assert.deepEqual(asked.slice(2), ["second", "second"], "expired: looked for again each time");
   });
 
-  it("goes with its file, also while the store cannot be asked", async () => {
+  it("ends with its file, also while the store cannot be asked", async () => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
     let away = false;
     const lookup = (): Promise<TokenInfo> => (away ? down() : Promise.resolve(INFO));
@@ -217,7 +217,7 @@ describe("a token at hand", () => {
     assert.equal(subject.token()?.reveal(), "another");
   });
 
-  it("goes with its file, also when that was removed while its own login was being proven", async () => {
+  it("ends with its file, also when that was removed during the check of its login", async () => {
     const file = new TokenFile(tokenFile);
     const made: string[] = [];
     const automatic = async (): Promise<TokenOffer> => {
@@ -238,7 +238,7 @@ describe("a token at hand", () => {
     assert.equal((await file.read())?.reveal(), "own-2");
   });
 
-  it("a caller that gives up does not wait for the look of another one, which goes on [agent 35.20]", async () => {
+  it("a caller that gives up does not wait for the look of another one, which continues [agent 35.20]", async () => {
     const { promise: answer, resolve } = Promise.withResolvers<void>();
     await writeFile(tokenFile, "file\n", { mode: 0o600 });
     const { subject } = signIn(
@@ -297,7 +297,7 @@ describe("renewIfDue", () => {
     assert.equal(subject.state().info?.expiresAt, valid.file.expiresAt);
   });
 
-  it("says so when the token is at the end of its greatest life", async () => {
+  it("reports a token that has reached its maximum life", async () => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
     const { subject } = signIn({}, { file: { ...halfLife, expiresAt: 1_000_000 + 10_000 } });
     await subject.ensure(never);
@@ -320,7 +320,7 @@ describe("renewIfDue", () => {
 });
 
 describe("the pinned identity", () => {
-  it("another identity's token is refused from whatever source [agent 10.8]", async () => {
+  it("another identity's token is refused from every source [agent 10.8]", async () => {
     await writeFile(tokenFile, "ada", { mode: 0o600 });
     const valid = { ada: { entityId: "e-1" }, bob: { entityId: "e-2" }, root: {} };
     await signIn({}, valid).subject.ensure(never);

@@ -86,7 +86,7 @@ class FastClock implements Clock {
 }
 
 describe("TokenKeeper", () => {
-  it("notices a new token file at once, not at the next look [agent 10.23]", async () => {
+  it("notices a new token file immediately, not at the next look [agent 10.23]", async () => {
     const { subject, signIn, path } = keeper(
       "noticed",
       systemClock,

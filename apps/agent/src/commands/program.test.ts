@@ -122,7 +122,7 @@ describe("the command line", () => {
     }
   });
 
-  it("every command of the table stands in the guide [agent 5.29]", () => {
+  it("every command of the table is in the guide [agent 5.29]", () => {
     const guide = readFileSync(new URL("../../../../docs/agent/commands.md", import.meta.url), "utf8");
     const missing = PROGRAM.commands.filter(({ name }) => !new RegExp(`\\bagent ${name}\\b`).test(guide));
     assert.deepEqual(

@@ -22,9 +22,12 @@ const loginCheckOptions: OptionSpecs = {
 };
 const noWait: OptionSpec = {
   type: "boolean",
-  description: "Do not wait for the running daemon to have written the files.",
+  description: "Do not wait until the running daemon has written the files.",
 };
-const force: OptionSpec = { type: "boolean", description: "Also a secret that an enrolment has made." };
+const force: OptionSpec = {
+  type: "boolean",
+  description: "Also change a secret that belongs to an enrolment.",
+};
 
 const COMMANDS: readonly CommandSpec[] = [
   {
@@ -41,7 +44,7 @@ const COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: "status",
-    summary: "Show who is signed in, and the state of every rule.",
+    summary: "Show the signed-in user and the state of every rule.",
     options: {
       json,
       check: { type: "boolean", description: "Exit with 1 when something is failed or stale." },
@@ -51,12 +54,12 @@ const COMMANDS: readonly CommandSpec[] = [
   {
     name: "login",
     summary: "Sign in with the configured method, even if a valid token exists.",
-    options: { switch: { type: "boolean", description: "Become another identity than the last one." } },
+    options: { switch: { type: "boolean", description: "Allow another identity than the last one." } },
     load: async () => (await import("./login.ts")).login,
   },
   {
     name: "login-check",
-    summary: "For the start of a shell: sign in if there is no valid token. Repeated only after hours.",
+    summary: "Sign in at the start of a shell if there is no valid token. Repeated only after hours.",
     options: loginCheckOptions,
     load: async () => (await import("./login-check.ts")).run,
   },
@@ -69,7 +72,7 @@ const COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: "logout",
-    summary: "Remove the token; a running daemon forgets it too.",
+    summary: "Remove the token, also from a running daemon.",
     options: {
       revoke: {
         type: "boolean",
@@ -86,9 +89,9 @@ const COMMANDS: readonly CommandSpec[] = [
   {
     name: "secrets put",
     usage: "KEY FIELD… (field=@file, field=- for stdin, field to be asked, field=value)",
-    summary: "Set fields of a secret; its other fields stay.",
+    summary: "Set fields of a secret. Its other fields stay.",
     options: {
-      replace: { type: "boolean", description: "Drop the fields that are not given." },
+      replace: { type: "boolean", description: "Remove the fields that are not given." },
       force,
       "no-wait": noWait,
     },
@@ -131,23 +134,26 @@ const COMMANDS: readonly CommandSpec[] = [
   {
     name: "rules resume",
     usage: "RULE",
-    summary: "Let a paused rule go on.",
+    summary: "Resume a paused rule.",
     options: { json },
     load: async () => (await import("./rules.ts")).resume,
   },
   {
     name: "rules diff",
     usage: "RULE",
-    summary: "Show what a rule would change, values masked.",
+    summary: "Show the changes that a rule would make, with masked values.",
     options: { json, reveal: { type: "boolean", description: "Show values, on a terminal only." } },
     load: async () => (await import("./rules.ts")).diff,
   },
   {
     name: "restore",
     usage: "RULE",
-    summary: "Bring back the file as it was before the rule first touched it.",
+    summary: "Restore the file as it was before the rule first changed it.",
     options: {
-      force: { type: "boolean", description: "Also while the rule is active (the next cycle writes again)." },
+      force: {
+        type: "boolean",
+        description: "Restore also while the rule is active (the next cycle writes again).",
+      },
     },
     load: async () => (await import("./restore.ts")).run,
   },
@@ -162,7 +168,7 @@ const COMMANDS: readonly CommandSpec[] = [
     usage: "info|warning|error|attention TITLE [BODY]",
     summary: "Raise a notification on the workstation in front of you, else on this host.",
     options: {
-      "action-url": { type: "string", value: "<url>", description: "Web address that it leads to." },
+      "action-url": { type: "string", value: "<url>", description: "Web address that a click opens." },
     },
     load: async () => (await import("./desktop.ts")).notify,
   },
@@ -180,7 +186,7 @@ const COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: "reload",
-    summary: "Have the running daemon read its configuration again.",
+    summary: "Make the running daemon read its configuration again.",
     load: async () => (await import("./daemon.ts")).reload,
   },
   {
@@ -222,13 +228,13 @@ const COMMANDS: readonly CommandSpec[] = [
     name: "enrol run",
     usage: "KEY",
     summary: "Get a credential and store it.",
-    options: { json, again: { type: "boolean", description: "Replace one that is there." } },
+    options: { json, again: { type: "boolean", description: "Replace a stored credential." } },
     load: async () => (await import("./enrol.ts")).run,
   },
   {
     name: "enrol skip",
     usage: "KEY",
-    summary: "Do without a credential; it is not asked for any more.",
+    summary: "Skip a credential. It is not asked for any more.",
     options: { json },
     load: async () => (await import("./enrol.ts")).skip,
   },
@@ -242,22 +248,26 @@ const COMMANDS: readonly CommandSpec[] = [
   {
     name: "exec",
     usage: "[--env VAR=path#field]… [--rule NAME]… [--restart | --signal NAME] -- COMMAND…",
-    summary: "Run a command with secrets in its environment; they are written nowhere.",
+    summary: "Run a command with secrets in its environment. No file is written.",
     options: {
       env: {
         type: "string",
         value: "<VAR=path#field>",
-        description: "A field of a secret as a variable.",
+        description: "Set a variable from a field of a secret.",
         repeatable: true,
       },
       rule: {
         type: "string",
         value: "<name>",
-        description: "The variables of a dotenv rule.",
+        description: "Set the variables of a dotenv rule.",
         repeatable: true,
       },
-      restart: { type: "boolean", description: "Start it again when a secret changes." },
-      signal: { type: "string", value: "<name>", description: "Send it a signal when a secret changes." },
+      restart: { type: "boolean", description: "Restart the command when a secret changes." },
+      signal: {
+        type: "string",
+        value: "<name>",
+        description: "Send a signal to the command when a secret changes.",
+      },
     },
     load: async () => (await import("./exec.ts")).run,
   },
@@ -269,7 +279,7 @@ const COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: "doctor",
-    summary: "Look at everything that sync depends on, and say what is wrong.",
+    summary: "Check everything that sync depends on, and print the faults.",
     options: { json },
     load: async () => (await import("./doctor.ts")).run,
   },

@@ -115,7 +115,7 @@ remote_config: {url: "https://x.example/c.yaml"}
     assert.deepEqual(warnings, ["changed sections apply after the next start: web: api"]);
   });
 
-  it("a fault that is no configuration's keeps the old one too", async () => {
+  it("an error without a configuration fault keeps the old configuration, too", async () => {
     const subject = new ConfigKeeper({
       loaded: loaded(),
       load: () => Promise.reject(new ConfigError("config_unreadable", [])),

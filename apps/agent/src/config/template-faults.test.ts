@@ -84,7 +84,7 @@ describe("the check of templates", () => {
     assert.deepEqual(faults(rule(template)), []);
   });
 
-  it("never quotes what stands in a template", () => {
+  it("never quotes a template", () => {
     assert.doesNotMatch(faults(rule('hunter2 {{ "hunter2 }}')).join(), /hunter2/);
   });
 });

@@ -64,7 +64,7 @@ describe("parseWebUrl", () => {
     });
   }
 
-  it("whatever it takes is one printable ASCII word with an http scheme, a host and no credentials [agent 29.6]", () => {
+  it("an accepted address is one printable ASCII word with an http scheme, a host and no credentials [agent 29.6]", () => {
     const piece = fc.constantFrom(
       "http://",
       "https://",

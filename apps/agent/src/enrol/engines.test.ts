@@ -86,7 +86,7 @@ describe("the device flow", () => {
     assert.equal(server.seen[1]?.form["grant_type"], "urn:ietf:params:oauth:grant-type:device_code");
   });
 
-  it("asks neither without a pause nor never again, and not for longer than an hour, whatever the server says", async () => {
+  it("keeps its limits of interval and duration, whatever the server demands", async () => {
     const pending = { body: { error: "authorization_pending" } };
     for (const [interval, waited] of [
       [0, 1000],
@@ -109,7 +109,7 @@ describe("the device flow", () => {
     server.deviceAnswer = {};
   });
 
-  it("refuses a code that nobody can type, and that would move the terminal's cursor", async () => {
+  it("refuses a code that cannot be typed, or that would move the terminal's cursor", async () => {
     for (const code of [
       "\u001b]0;owned\u0007",
       "a\nOpen http://evil.example",

@@ -91,7 +91,7 @@ describe("the record of an enrolment", () => {
 });
 
 describe("the actions of an enrolment without the user", () => {
-  it("a missing credential: an engine that needs nobody runs, a mirror always, an interactive one never", () => {
+  it("a missing credential: an engine without the user runs, a mirror always, an interactive one never", () => {
     assert.ok(isDue(NEW_RECORD, engine(false), NOW));
     assert.ok(!isDue(after(STORED), engine(false), NOW));
     assert.ok(isDue(after(STORED), engine(false, true), NOW));

@@ -77,7 +77,7 @@ describe("the states of an enrolment", () => {
     assert.equal((await w.store.read("tools/k")).fields.get("token"), "x");
   });
 
-  it("one that needs nobody and mirrors nothing runs once while the credential is missing [agent 1.3]", async () => {
+  it("an engine without the user that mirrors nothing runs once while the credential is missing [agent 1.3]", async () => {
     let runs = 0;
     const run = (): Promise<Fields> => Promise.resolve(new Map([["key", String(++runs)]]));
     const r = runner({ interactive: false, run });
@@ -97,7 +97,7 @@ describe("the states of an enrolment", () => {
     assert.deepEqual([state(skipping), runs], ["skipped", 2]);
   });
 
-  it("one that needs nobody is not run while the store cannot tell whether its credential is there", async () => {
+  it("an engine without the user does not run while the store cannot be asked for its credential", async () => {
     let runs = 0;
     const engine: EnrolmentEngine = {
       interactive: false,
@@ -146,7 +146,7 @@ describe("the states of an enrolment", () => {
     await assert.rejects(next.reset("tools/k"), /is pending/);
   });
 
-  it("what the user does while a look is under way is not undone by what the look finds [agent 17.3]", async () => {
+  it("an action of the user during a look is not undone by the result of the look [agent 17.3]", async () => {
     // The store is slow to answer whether the credential is there.
     let asked = Promise.withResolvers<void>();
     let answer = Promise.withResolvers<void>();
@@ -189,7 +189,7 @@ describe("the states of an enrolment", () => {
     await assert.rejects(async () => done);
   });
 
-  it("cancelled before it asks: ends, and waits for nobody [agent 17.3]", async () => {
+  it("cancelled before it asks: ends without an answer [agent 17.3]", async () => {
     const go = Promise.withResolvers<void>();
     const r = runner({
       interactive: true,
@@ -366,7 +366,7 @@ describe("a credential that the store does not take", () => {
   });
 });
 
-describe("what runs by itself", () => {
+describe("enrolments that run by themselves", () => {
   it("is kept in step, writes only what differs, and waits after failures [agent 17.4]", async () => {
     let value: Fields | Error = new Map([["a", "1"]]);
     let runs = 0;
@@ -419,7 +419,7 @@ describe("what runs by itself", () => {
 });
 
 describe("mergeSecret", () => {
-  it("keeps what somebody else writes at the same time [agent 17.13]", async () => {
+  it("keeps fields that another client writes at the same time [agent 17.13]", async () => {
     await w.put("k", { a: "1" });
     let raced = false;
     const store = {

@@ -24,7 +24,7 @@ function printed(outcome: EditOutcome): string {
 }
 
 describe("WritePolicy", () => {
-  it("an editable path covers its whole subtree and nothing beside it", () => {
+  it("an editable path covers its subtree and nothing else", () => {
     const policy = new WritePolicy(["tools", "team/shared/"], () => []);
     for (const path of ["tools/x", "tools/deep/x", "team/shared/x"])
       assert.equal(policy.refusal(path), undefined);
@@ -138,7 +138,7 @@ describe("a character that a page cannot carry", () => {
     assert.deepEqual(addField(damaged, "new", "a\0b"), { refusal: "text_unusable" });
   });
 
-  it("an edit beside a stored one is refused as long as its replacement is in the text", () => {
+  it("an edit next to a stored replacement character is refused while the character is in the text", () => {
     assert.deepEqual(change("nul", "x\uFFFDy and more"), { refusal: "text_unusable" });
     assert.deepEqual(change("half", "b\uFFFD"), { refusal: "text_unusable" });
     for (const [name, text] of [
@@ -188,7 +188,7 @@ describe("addField and removeField", () => {
 });
 
 describe("valueFromForm", () => {
-  it("whatever text is stored, what a form brings back unedited leaves it as it was", () => {
+  it("a text that a form returns unedited stays as it was, for every stored text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.constantFrom("\r\n", "\n"), (stored, ending) => {
         const submitted = carriedText(stored).replaceAll("\n", ending);
@@ -212,7 +212,7 @@ describe("storePath and urlPath", () => {
     );
   });
 
-  it("an encoding that is not UTF-8 is no path", () => {
+  it("an encoding that is not UTF-8 is refused as a path", () => {
     assert.equal(storePath("/p/%ff", "/p/"), undefined);
   });
 
@@ -247,11 +247,11 @@ describe("searchNames", () => {
     assert.deepEqual(await searchNames(store, "  "), { paths: [], incomplete: false });
   });
 
-  it("passes a folder over that cannot be listed, and says so", async () => {
+  it("skips a folder that cannot be listed, and reports it", async () => {
     assert.deepEqual(await searchNames(tree({ "": ["a", "b/"] }), "a"), { paths: ["a"], incomplete: true });
   });
 
-  it("ends at its bounds of hits and folders, and says so", async () => {
+  it("ends at its limits of hits and folders, and reports it", async () => {
     const many = tree({ "": Array.from({ length: MAX_HITS + 5 }, (_, at) => `x${at}`) });
     const hits = await searchNames(many, "x");
     assert.deepEqual([hits.paths.length, hits.incomplete], [MAX_HITS, true]);

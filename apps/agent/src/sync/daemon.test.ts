@@ -127,7 +127,7 @@ const idle = (daemon: Daemon) => (): boolean =>
   daemon.status().sync.state === "idle" && daemon.status().sync.last_cycle_at !== null;
 
 describe("the loop", () => {
-  it("does a cycle at once, then one in each poll interval, without reading values [agent 1.1]", async () => {
+  it("does a cycle immediately, then one in each poll interval, without reading values [agent 1.1]", async () => {
     const daemon = await start();
     await until(idle(daemon));
     assert.equal(await w.read("f.yaml"), "token: one\n");

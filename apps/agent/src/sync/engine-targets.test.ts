@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => w.remove());
 
-describe("where a rule may write", () => {
+describe("the places where a rule may write", () => {
   const assertRefused = async (path: string, reason: RegExp, options: EngineOptions = {}): Promise<void> => {
     await w.put("k", { token: "t" });
     const result = await w.cycle([yaml("a", "k", path)], options);

@@ -51,7 +51,7 @@ describe("a cycle", () => {
     assert.equal((await stat(join(w.home, "f.yaml"))).mode & 0o777, 0o640);
   });
 
-  it("makes a file with 0600 in folders with 0700, whatever the umask [agent 13.3]", async () => {
+  it("makes a file with 0600 in folders with 0700 with every umask [agent 13.3]", async () => {
     await w.put("k", { token: "t" });
     const before = process.umask(0o277);
     try {
@@ -123,7 +123,7 @@ describe("a cycle", () => {
     assert.deepEqual(calls, ["metadata k", "read k"]);
   });
 
-  it("writes again when somebody has changed a managed key in the file", async () => {
+  it("writes again when another program has changed a managed key in the file", async () => {
     await w.put("k", { token: "t" });
     await w.cycle([yaml("a", "k")]);
     await w.file("f.yaml", "other: 1\ntoken: edited\n");
@@ -190,7 +190,7 @@ describe("rules are isolated", () => {
     assert.deepEqual([result.changed, result.failed], [["b"], ["a"]]);
   });
 
-  it("keeps its back-off while other secrets change, and is tried at once when one that it may read does [agent 15.11]", async () => {
+  it("keeps its back-off while other secrets change, and is tried immediately when one of its own does [agent 15.11]", async () => {
     await w.put("k", { token: "t" });
     await w.put("l", { token: "t" });
     await w.put("m", { token: "t" });
@@ -212,7 +212,7 @@ describe("rules are isolated", () => {
     assert.deepEqual(failures(), [2, 1, 3]);
   });
 
-  it("each waits longer after each failure, and is tried at once when somebody asks [agent 15.11]", async () => {
+  it("each waits longer after each failure, and is tried immediately on request [agent 15.11]", async () => {
     await w.put("k", { token: "t" });
     await mkdir(join(w.home, "f.yaml"));
     let now = 1_000_000_000_000;
@@ -500,7 +500,7 @@ describe("ownership of keys", () => {
 });
 
 describe("the state file", () => {
-  it("saved by several at once holds the last document, not whichever was written last", async () => {
+  it("after concurrent saves it holds the last document", async () => {
     const { state } = await w.engine([]);
     const saves = Array.from({ length: 20 }, (_, i) => {
       state.document.last_error = `${"x".repeat(((i * 7919) % 20) * 5000)} ${i}`;
@@ -531,7 +531,7 @@ describe("the state file", () => {
     });
   }
 
-  it("a pipe in its place: does not wait for whoever might write there, and is replaced", async () => {
+  it("a pipe in its place: does not block the read, and is replaced", async () => {
     await w.put("k", { token: "t" });
     await w.cycle([yaml("a", "k")]);
     const path = join(w.places.state, "state.json");

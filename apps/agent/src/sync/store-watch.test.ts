@@ -48,7 +48,7 @@ async function follow(steps: readonly Step[]) {
 const SHORT = { changes: 0, livesMs: 1 };
 
 describe("StoreWatch", () => {
-  it("opens a broken stream again, with growing waits up to half a minute, and polls meanwhile [agent 11.7]", async () => {
+  it("opens a broken stream again, with growing waits up to half a minute, and polls until then [agent 11.7]", async () => {
     const { waits, states } = await follow(Array.from<Step>({ length: 12 }).fill("unavailable"));
     assert.equal(waits.length, 12);
     assert.ok((waits[0] ?? 0) <= 500 * 1.5 && Math.max(...waits) <= 30_000 * 1.5, waits.join(" "));
@@ -62,12 +62,12 @@ describe("StoreWatch", () => {
     assert.equal(changes.length, 2);
   });
 
-  it("a stream that opens and breaks at once does not become a busy loop", async () => {
+  it("a stream that opens and breaks immediately does not become a busy loop", async () => {
     const { waits } = await follow(Array.from({ length: 10 }, () => ({ ...SHORT })));
     assert.ok(waits.reduce((sum, ms) => sum + ms, 0) > 60_000, waits.join(" "));
   });
 
-  it("one that lived is opened again at once, whatever happened before", async () => {
+  it("a stream that was stable is opened again immediately", async () => {
     const steps: Step[] = [
       ...Array.from<Step>({ length: 9 }).fill("unavailable"),
       { changes: 1, livesMs: 60_000 },
@@ -76,7 +76,7 @@ describe("StoreWatch", () => {
     assert.ok((waits.at(-1) ?? Infinity) <= 750, waits.join(" "));
   });
 
-  it("unsupported: says so, and asks again after an hour; denied: after five minutes [agent 11.7]", async () => {
+  it("unsupported: reports it, and asks again after an hour; denied: after five minutes [agent 11.7]", async () => {
     const { waits, states, lines } = await follow(["unsupported", "denied"]);
     assert.deepEqual(lines, ["info: the token may not follow the store's events; it is polled"]);
     assert.deepEqual(waits, [3_600_000, 300_000]);

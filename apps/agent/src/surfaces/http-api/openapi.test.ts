@@ -161,7 +161,7 @@ describe("/api/openapi.json", () => {
     }
   });
 
-  it("describes the status of somebody who is signed out, and what the events carry [agent 2.7]", async () => {
+  it("describes the status without a sign-in, and the content of events [agent 2.7]", async () => {
     const { schemas } = document.components;
     const stream = await server.open("/api/v1/events");
     let sent = "";

@@ -55,7 +55,7 @@ describe("the secrets of the JSON API", () => {
     assert.equal(revealed.body, `{"path":"tools/numbers","version":1,"fields":${fields}}`);
   });
 
-  it("a folder is listed by its trailing slash, the root too; without the slash it is no secret", async () => {
+  it("a folder is listed by its trailing slash, the root too; without the slash it is not a secret", async () => {
     await post(server, "tools/deep/one", '{"fields":{"a":"1"}}');
     const root = await server.send(BASE);
     assert.deepEqual(JSON.parse(root.body), { path: "", keys: ["tools/"] });
@@ -105,7 +105,7 @@ describe("the secrets of the JSON API", () => {
     assert.equal((await server.store.read("tools/filled")).version, 1);
   });
 
-  it("a secret beside an editable folder is refused, also under the folder's name: 403 [agent 28.11]", async () => {
+  it("a secret outside an editable folder is refused, also under the folder's name: 403 [agent 28.11]", async () => {
     for (const path of ["tools", "toolsbox"]) {
       const answer = await post(server, path, '{"fields":{"a":"1"}}');
       assert.equal(answer.status, 403, path);

@@ -73,7 +73,7 @@ describe("parseAction", () => {
     });
   }
 
-  it("a field that is not UTF-8 is refused, one that nobody asked for is left alone", () => {
+  it("a field that is not UTF-8 is refused, an unknown field is ignored", () => {
     assert.ok("fault" in parseAction("clipboard", new Map([["text", undefined]])));
     assert.ok("action" in parse("clipboard", { text: "a", color: "blue" }));
     assert.ok(
@@ -126,7 +126,7 @@ describe("actionForm", () => {
   }
 });
 
-describe("parseAction with whatever bytes come", () => {
+describe("parseAction with random bytes", () => {
   it("gives a fault, or an action that a peer reads in the same way", () => {
     const name = fc.constantFrom(
       "url=",

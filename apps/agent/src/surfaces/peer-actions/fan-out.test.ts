@@ -80,14 +80,14 @@ describe("PeerFanOut", () => {
     });
   }
 
-  it("one accepting peer is enough, whatever the others say [agent 7.2]", async () => {
+  it("one accepting peer is enough [agent 7.2]", async () => {
     await peer("daemon.one.sock", 403);
     await peer("daemon.two.sock", 200);
     await peer("daemon.three.sock", 503);
     assert.equal(await fanOut().send({ kind: "notify", notification: { level: "info", title: "t" } }), 1);
   });
 
-  it("a socket that nobody listens on is passed over", async () => {
+  it("a socket without a listener is skipped", async () => {
     await peer("daemon.gone.sock", 200);
     const dead = servers.pop();
     assert.ok(dead);
@@ -99,7 +99,7 @@ describe("PeerFanOut", () => {
     await rm(join(folder, "daemon.left.sock"));
   });
 
-  it("without peers nobody has accepted", async () => {
+  it("without peers the count of acceptances is zero", async () => {
     assert.equal(await fanOut().send({ kind: "browse", url: "https://example.com/" }), 0);
   });
 
@@ -109,7 +109,7 @@ describe("PeerFanOut", () => {
     assert.equal(await fanOut().send({ kind: "browse", url: "https://example.com/" }), 1);
   });
 
-  it("given up by the caller, it ends at once", async () => {
+  it("given up by the caller, it ends immediately", async () => {
     await peer("daemon.sock", "hangs");
     const abort = new AbortController();
     const sent = fanOut().send({ kind: "browse", url: "https://example.com/" }, abort.signal);

@@ -41,7 +41,7 @@ describe("activatedSockets", () => {
 });
 
 describe("descriptorPath", () => {
-  it("finds where a listening socket lies, and nothing for another descriptor", async () => {
+  it("finds the path of a listening socket, and nothing for another descriptor", async () => {
     const folder = await mkdtemp(join(tmpdir(), "agent activation "));
     const server = createServer().listen(join(folder, "s"));
     await once(server, "listening");

@@ -45,7 +45,7 @@ describe("listenOnPath", () => {
     await once(dead, "close");
   }
 
-  it("the socket has mode 0600 in a folder with mode 0700, whatever the umask, and nothing is left beside it", async () => {
+  it("the socket has mode 0600 in a folder with mode 0700 with every umask, and no temporary file is left", async () => {
     const before = process.umask(0);
     try {
       await listenOnPath(server(), path());
@@ -64,14 +64,14 @@ describe("listenOnPath", () => {
     assert.notEqual((await lstat(path())).ino, ino);
   });
 
-  it("a socket on which somebody answers is left alone: a second daemon is refused", async () => {
+  it("a socket with a listener stays: a second daemon is refused", async () => {
     await listenOnPath(server(), path());
     const { ino } = await lstat(path());
     await assert.rejects(listenOnPath(server(), path()), { code: "socket_in_use" });
     assert.equal((await lstat(path())).ino, ino);
   });
 
-  it("a symlink is refused, whatever it leads to, and its target stays", async () => {
+  it("a symlink is refused with every target, and the target stays", async () => {
     await mkdir(join(folder, "own"), { mode: 0o700 });
     await writeFile(join(folder, "precious"), "kept");
     for (const target of ["precious", "nothing"]) {

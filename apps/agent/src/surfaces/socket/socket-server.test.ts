@@ -126,7 +126,7 @@ describe("the peer socket", () => {
     assert.match(last_token_handout_at ?? "", /^\d{4}-.*Z$/);
   });
 
-  it("while nobody is signed in there is no token to lend, and the actions work", async () => {
+  it("without a sign-in there is no token to lend, and the actions work", async () => {
     peer.view.set({ status: { authenticated: false } });
     const { status, body } = await peer.send("GET", "/api/v1/token");
     assert.equal(status, 401);
@@ -253,7 +253,7 @@ describe("the peer socket", () => {
     outgoing.destroy();
   });
 
-  it("a caller that sends its body slowly keeps nobody else waiting", async () => {
+  it("a caller that sends its body slowly does not delay others", async () => {
     const slow = createConnection(peer.socket);
     slow.write(
       "POST /api/v1/remote/clipboard HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 11\r\n\r\ntext=",

@@ -298,7 +298,7 @@ describe("errors", () => {
     assert.equal((await change("PUT", "/api/v1/secrets/tools/absent", fields(`{"a":"1"}`))).status, 404);
   });
 
-  it("secret mutation outside web.editable_paths: 403, whatever is there [agent 35.3]", async () => {
+  it("secret mutation outside web.editable_paths: 403, for every stored content [agent 35.3]", async () => {
     for (const method of ["POST", "PUT", "DELETE"]) {
       for (const path of ["elsewhere/x", "elsewhere/new", "toolsx"]) {
         const answer = await change(

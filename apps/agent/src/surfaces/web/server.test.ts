@@ -226,7 +226,7 @@ describe("the web port, attacked", () => {
     assert.doesNotMatch(chunk.toString(), /<script>|<img src=x/);
   });
 
-  it("a store address of another scheme is no link", async () => {
+  it("a store address of another scheme is not a link", async () => {
     const { store } = server.view.status();
     server.view.set({ status: { store: { ...store, address: "javascript:alert(1)" } } });
     assert.doesNotMatch((await server.send("/ui/")).body, /href="javascript/);
@@ -649,7 +649,7 @@ describe("web.require_unlock", () => {
     assert.match(server.warnings.join(), /every user of this host/);
   });
 
-  it("never lets another user in, whatever it is set to, but answers the probes", async () => {
+  it("refuses another user with every setting, but answers the probes", async () => {
     let foreign = false;
     const read: SocketOwners["read"] = async (table, localPort) =>
       (await systemSocketOwners.read(table, localPort)).map((record) =>

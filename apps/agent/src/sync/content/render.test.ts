@@ -282,7 +282,7 @@ describe("a rule without a template", () => {
 });
 
 describe("a whole text file", () => {
-  it("of somebody else is replaced only with overwrite: true, or when it is equal [agent 14.23]", async () => {
+  it("of another program is replaced only with overwrite: true, or when it is equal [agent 14.23]", async () => {
     const target = { format: "text", template: "{{ .v }}" };
     await w.file("f", "mine");
     assert.match(
@@ -303,7 +303,7 @@ describe("a whole text file", () => {
   });
 });
 
-describe("what is shown of an error", () => {
+describe("the shown text of an error", () => {
   it("is nothing of one that is not ours [agent 18.5]", () => {
     assert.equal(publicMessage(new TypeError("hunter2 is not a function")), "internal error (TypeError)");
   });

@@ -75,7 +75,7 @@ describe("the watch over targets", () => {
     assert.deepEqual([...new Set(looked)], [file]);
   });
 
-  it("a folder that is removed and made again is watched anew", async () => {
+  it("a folder that is removed and made again is watched again", async () => {
     const parent = join(folder, "gone");
     const file = join(parent, "a.yaml");
     await mkdir(parent);

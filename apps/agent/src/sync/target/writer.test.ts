@@ -86,7 +86,7 @@ describe("writing against an editor that saves at the same time", () => {
     assert.match(await readFile(file, "utf8"), /^(ours|a|edit)/);
   });
 
-  it("while the merge of a file with two names takes its time: it is merged anew [agent 13.6]", async () => {
+  it("while the merge of a file with two names takes its time: it is merged again [agent 13.6]", async () => {
     await writeFile(file, "a\n");
     await link(file, join(home, "second"));
     let saved = false;
@@ -98,7 +98,7 @@ describe("writing against an editor that saves at the same time", () => {
     assert.equal(await readFile(file, "utf8"), "a\nedited\nours\n");
   });
 
-  it("no file of ours is left beside it", async () => {
+  it("no temporary file is left", async () => {
     await writeFile(file, "a\n");
     await write(append("ours\n"), async () => appendFileSync(file, "edited\n"));
     assert.deepEqual(await readdir(home), ["f"]);
@@ -166,7 +166,7 @@ describe("a folder that is exchanged for another after it was checked [agent 12.
 });
 
 describe("a file that cannot be renamed over", () => {
-  it("EBUSY: is written in place, keeps its inode, and the write says so [agent 13.5]", async () => {
+  it("EBUSY: is written in place, keeps its inode, and the result tells it [agent 13.5]", async () => {
     await writeFile(file, "a\nlonger than what follows\n");
     const { ino } = await stat(file);
     // A mount point, which a test cannot make.

@@ -191,7 +191,7 @@ describe("PortGuard.works", () => {
     assert.equal(await new PortGuard(noUid).works(), false);
   });
 
-  it("is false where every socket shows as somebody else's", async () => {
+  it("is false where every socket belongs to another user", async () => {
     const read: SocketOwners["read"] = async (table, port) =>
       (await systemSocketOwners.read(table, port)).map((entry) => ({ ...entry, uid: 4711 }));
     assert.equal(await new PortGuard({ uid: ME, read }).works(), false);

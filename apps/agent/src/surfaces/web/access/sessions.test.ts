@@ -58,7 +58,7 @@ describe("Sessions", () => {
     assert.equal(sessions.isOpen(session), false);
   });
 
-  it("ends a session after its lifetime, and says so to the sweep", () => {
+  it("ends a session after its lifetime, and reports it to the sweep", () => {
     const { clock, ended, sessions } = start();
     const { session } = open(sessions);
     clock.time += SESSION_LIFETIME_MS;
@@ -66,7 +66,7 @@ describe("Sessions", () => {
     assert.deepEqual(ended, [session]);
   });
 
-  it("ends a session after its lifetime when somebody asks for it", () => {
+  it("ends a session after its lifetime when it is looked up", () => {
     const { clock, ended, sessions } = start();
     const { session } = open(sessions);
     clock.time += SESSION_LIFETIME_MS - 1;

@@ -67,7 +67,7 @@ describe("endpoint", () => {
     it(`gives ${address} in one form`, () => assert.equal(endpoint(address, 1), expected));
   }
 
-  it("is undefined for what is no address", () => {
+  it("is undefined for text that is not an address", () => {
     for (const text of ["", "localhost", "127.0.0.256", "1.2.3", ":::", undefined]) {
       assert.equal(endpoint(text, 1), undefined);
     }

@@ -114,7 +114,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     assert.equal(await stored(server), '{"a":"1","b":"2"}');
   });
 
-  it("a secret that is read-only by now: 403", async () => {
+  it("a secret that has become read-only: 403", async () => {
     await using server = await startTestServer({ editablePaths: [] });
     assertGivenBack(await post(server, PATH, SAVE), 403, /only below the configured editable paths/);
   });
@@ -180,7 +180,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     assert.equal(await stored(server), '{"a":"\uFFFD","b":"2"}');
   });
 
-  it("nothing comes back to a page of somebody else [agent 35.13]", async () => {
+  it("nothing is returned to a page of another user [agent 35.13]", async () => {
     await using stood = await stand();
     for (const origin of ["null", "https://evil.test"]) {
       const refused = await post(stood.server, PATH, SAVE, { Origin: origin });

@@ -115,7 +115,7 @@ describe("wizard rules", () => {
     assert.equal(await root(other), "/ui/", "one has completed, another waits");
   });
 
-  it("rule 1: a failed one is no completed one [agent 21.1]", async () => {
+  it("rule 1: a failed enrolment is not complete [agent 21.1]", async () => {
     await using server = await start(
       "enrolments: {a: {engine: github, host: 'http://127.0.0.1:1', client_id: x}}",
     );
@@ -199,7 +199,7 @@ describe("wizard rules", () => {
     }
   });
 
-  it("the wizard may be left by a page of ours only [agent 25.8]", async () => {
+  it("only a page of this daemon may leave the wizard [agent 25.8]", async () => {
     await using server = await start(SSH);
     for (const headers of [{}, { Origin: "null" }, { Origin: "https://evil.example.test" }]) {
       assert.equal(
@@ -234,7 +234,7 @@ describe("status indicators of enrolments", () => {
     assert.match(await look(server), /<span class="status bad">Error<\/span>/);
   });
 
-  it("grey: not started; one that was skipped says so [agent 22.4]", async () => {
+  it("grey: not started; a skipped enrolment shows that [agent 22.4]", async () => {
     await using server = await start(SSH);
     assert.match(await look(server), /<span class="status idle">Not started<\/span>/);
     await act(server, "ssh/work/key", "skip");
@@ -283,7 +283,7 @@ describe("/ui/enrolments/<engine>/<key>/", () => {
     assert.ok(!server.log.join("").includes(PASSPHRASE));
   });
 
-  it("a refused answer is said beside its field, keeps what was no secret, and never echoes one", async () => {
+  it("a refused answer is shown at its field, keeps plain values, and never echoes a secret", async () => {
     await using server = await start(
       "enrolments: {a: {engine: prompt, fields: [{name: user, secret: false}, {name: token, pattern: '[a-z]+'}]}}",
     );
@@ -322,7 +322,7 @@ describe("/ui/enrolments/<engine>/<key>/", () => {
     assert.ok(!answer.body.includes(PASSPHRASE));
   });
 
-  it("shows the code and the link of a device flow, and goes on by itself", async () => {
+  it("shows the code and the link of a device flow, and continues by itself", async () => {
     const oauth = new TestOauthServer();
     await oauth.start();
     try {
@@ -361,7 +361,7 @@ describe("/ui/enrolments/<engine>/<key>/", () => {
     assert.match((await failing.send("/ui/enrolments/github/a/")).body, /Try again[^]*Skip/);
   });
 
-  it("what cannot be done in its state is 409 and says so, what is no action 422, what is not there 404", async () => {
+  it("an action that the state does not allow is 409, an unknown action 422, an unknown enrolment 404", async () => {
     await using server = await start(SSH);
     const early = await act(server, "ssh/work/key", "answer");
     assert.equal(early.status, 409);

@@ -301,7 +301,7 @@ describe("request protection at the login", () => {
     assert.equal(server.view.status().authenticated, false);
   });
 
-  it("where web.require_unlock asks for it, nobody signs in without a session", async () => {
+  it("with web.require_unlock there is no sign-in without a session", async () => {
     await using server = await signedOut({}, { requireUnlock: true });
     assert.match((await server.send("/")).body, /<h1>Locked<\/h1>/);
     assert.equal((await post(server, "/login/token", { token: GOOD_TOKEN })).status, 401);
@@ -319,7 +319,7 @@ describe("request protection at the login", () => {
     }
     const right = `state=${OIDC_STATE}&code=${OIDC_CODE}`;
 
-    it("signs nobody in without the cookie of the browser that began, with another state, or when none was begun [agent 25.3]", async () => {
+    it("does not sign in without the cookie of the browser that began, with another state, or without a begun login [agent 25.3]", async () => {
       await using server = await signedOut({ kind: "oidc" });
       assert.equal((await callback(server, right)).status, 403, "none begun");
       const cookie = await begun(server);
