@@ -86,7 +86,7 @@ describe("a forward's connection, against a real sshd", { timeout: TIMEOUT_MS },
     return error.failure.class;
   }
 
-  it("is up and proven: the socket in a new folder 0700 of the remote home leads to this host", async () => {
+  it("is up and proven: a socket in a new folder of the remote home leads here", async () => {
     const made = await connect(entryFor(sshd));
     assert.equal(made.proven, true);
     assert.equal((await stat(join(sshd.home, ".ssh"))).mode & 0o777, 0o700);
@@ -103,7 +103,7 @@ describe("a forward's connection, against a real sshd", { timeout: TIMEOUT_MS },
     ]);
   });
 
-  it("leaves no core file, has a session of its own, and no secret among its arguments and variables", async () => {
+  it("leaves no core file, has its own session, and is given no secret", async () => {
     process.env["AGENT_TOKEN"] = "hunter2";
     process.env["SSH_ASKPASS"] = "/bin/false";
     const { pid } = await connect(entryFor(sshd));
@@ -258,7 +258,7 @@ describe("a forward's connection, against a real sshd", { timeout: TIMEOUT_MS },
     assert.equal((await connect(entryFor(oneWay), loginTo(oneWay), made)).proven, false);
   });
 
-  it("a stale socket of the account is replaced; anything else at its place is left alone", async () => {
+  it("a stale socket of the account is replaced, anything else is left alone", async () => {
     await mkdir(join(sshd.home, ".ssh"), { mode: 0o700 });
     const path = socketOf(sshd);
     const stale = await listenAt(join(sshd.home, ".ssh/other"));

@@ -183,7 +183,7 @@ async function unlessEnded<Result>(
   try {
     return await Promise.race([action, aborted, lost]);
   } catch (error) {
-    // What the action needs may have ended a moment before ssh itself.
+    // The action may have lost what it needs a moment before ssh itself.
     const passed = clock.sleep(LAST_WORDS_MS, signal).catch(() => undefined);
     await Promise.race([lost, passed]);
     throw error;

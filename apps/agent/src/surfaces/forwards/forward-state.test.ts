@@ -72,7 +72,7 @@ describe("the state of a forward", () => {
     assert.equal(lostAfter(MINUTE_MS), 500);
   });
 
-  it("waits 5 min after a refused login, a wrong host key and a process that took too much", () => {
+  it("waits 5 min after a refused login, a wrong host key and an excess of ssh", () => {
     for (const [name, phase] of [
       ["authentication", "authentication-error"],
       ["host-key", "host-key-error"],

@@ -142,7 +142,7 @@ export class Forward {
     }
   }
 
-  /** Resolves when the connection has ended or leads elsewhere; undefined: it is to be closed. */
+  /** Resolves when the connection has ended or leads elsewhere; undefined: the caller closes it. */
   async #endOf(
     connection: Pick<ForwardConnection, "ended" | "isOurs">,
     signal: AbortSignal,

@@ -76,7 +76,7 @@ describe("forwards over real servers", { timeout: TIMEOUT_MS }, () => {
     await all.stop();
   });
 
-  it("end what a daemon that was killed has left: by its control socket, or by its process id", async () => {
+  it("end every ssh that a killed daemon has left", async () => {
     // The daemon that is killed: it has two connections, the second one frozen.
     const script = join(station.path, "daemon.ts");
     const kit = new URL("forwards.test-kit.ts", import.meta.url).pathname;

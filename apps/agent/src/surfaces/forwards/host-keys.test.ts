@@ -47,7 +47,7 @@ describe("learning a host key", { timeout: TIMEOUT_MS }, () => {
     return stdout.split(" ")[1] ?? "";
   }
 
-  it("shows type and fingerprint as ssh-keygen does, and whether the user knows the key", async () => {
+  it("shows type and fingerprint as ssh-keygen, and whether the user knows the key", async () => {
     const unpinned = entryFor(sshd, { host_key: undefined });
     const offered = {
       host: `127.0.0.1:${sshd.port}`,
@@ -70,7 +70,7 @@ describe("learning a host key", { timeout: TIMEOUT_MS }, () => {
     assert.deepEqual(accepted, { state: "trusted", host_key: sshd.hostKey, hop_keys: {} });
   });
 
-  it("shows the pinned key beside the one that is offered now", async () => {
+  it("shows the pinned key and the one that is offered now", async () => {
     const entry = entryFor(sshd, { host_key: jump.hostKey });
     assert.equal((await learn(entry)).state, "trusted");
     const learned = await learn(entry, { accepted: [await fingerprintOf(jump)], again: true });
@@ -81,7 +81,7 @@ describe("learning a host key", { timeout: TIMEOUT_MS }, () => {
     );
   });
 
-  it("asks for the key of each hop first, and goes through it only when it is confirmed", async () => {
+  it("asks for the key of each hop first, and goes through it once it is confirmed", async () => {
     const hop = `127.0.0.1:${jump.port}`;
     const entry = entryFor(sshd, { host_key: undefined, proxy_jump: hop });
     const first = await learn(entry);

@@ -9,7 +9,7 @@ const SLEEP_MS = 2000;
 const USES_OF_ROUTE = [4, 5];
 const USES_OF_ROUTE6 = [6, 7];
 
-/** What can be seen of this host. */
+/** The visible state of this host. */
 export interface HostView {
   /** Milliseconds since the start, with the time that the host slept. */
   bootMs(): number;
@@ -44,7 +44,7 @@ export class NetworkWatch {
     this.#parts = parts;
   }
 
-  /** What has changed since the last call; undefined for the first one. */
+  /** The change since the last call; undefined for the first one. */
   async look(): Promise<Extract<RetryCause, "wake" | "network"> | undefined> {
     const { view, clock } = this.#parts;
     const [slept, before] = [view.bootMs() - clock.monotonic(), this.#slept];

@@ -6,7 +6,7 @@ import { requestOverSocket } from "../../peers/socket-request.ts";
 const ANSWER_TIMEOUT_MS = 8000;
 
 /**
- * What is at the other end of a socket.
+ * The program at the other end of a socket.
  * - `own`: this daemon.
  * - `foreign`: another program, or one that does not answer.
  * - `nobody`: the connection was not made. A server that denies local forwards looks the same.

@@ -13,7 +13,7 @@ const MIN_TOKEN_TTL_MS = 5000;
 const MAX_TOKEN_TTL_MS = 24 * 3_600_000;
 
 /**
- * A host name, or an alias of ssh_config. It stands in command lines, ssh_config patterns, known_hosts lines and URLs, so
+ * A host name, or an alias of ssh_config. It is written into command lines, ssh_config patterns, known_hosts lines and URLs, so
  * it can hold no character that one of them reads as more than a name. The limit is that of a domain name (RFC 1035).
  */
 const HOST_NAME = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})$/;
@@ -143,7 +143,7 @@ export function remotesSchema(defaultSocket: string) {
 /** One remote of ssh.yaml. Durations are milliseconds. */
 export type RemoteEntry = z.infer<ReturnType<typeof remoteEntry>>;
 
-/** Where the socket of this workstation lies on a remote host, unless the entry says otherwise. @param hostName of this host */
+/** Path of the socket of this workstation on a remote host, unless the entry says otherwise. @param hostName of this host */
 export function defaultRemoteSocket(hostName: string): string {
   const label = (hostName.split(".", 1)[0] ?? "").replaceAll(/[^A-Za-z0-9_-]/g, "-").slice(0, 63);
   return `~/.ssh/${BRAND.folder}.${label === "" ? "workstation" : label}.sock`;

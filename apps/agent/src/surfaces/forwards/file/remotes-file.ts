@@ -73,7 +73,7 @@ export class RemotesFile {
       const text = await this.#text();
       const found = this.#parse(text).find((each) => sameHost(each.host, host));
       if (found === undefined) throw this.#unknown(host);
-      // What the file holds, not what it means: defaults are not in it.
+      // Only keys that are written in the file: defaults are not in it.
       const [written] = this.#documents(text).filter((each) => each["host"] === found.host);
       await this.#write(text, new Map(), leavesOf(found.host, written ?? {}));
     });
@@ -109,7 +109,7 @@ export class RemotesFile {
     remove: readonly LeafPath[],
   ): Promise<readonly RemoteEntry[]> {
     const edited = this.#edited(text, content, remove);
-    // What cannot be read again must not reach the file.
+    // A text that cannot be read again must not reach the file.
     const entries = this.#parse(edited);
     const target = (await ifExists(realpath(this.#parts.path))) ?? this.#parts.path;
     await ensureFolder(dirname(this.#parts.path));

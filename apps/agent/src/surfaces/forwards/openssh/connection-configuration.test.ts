@@ -117,7 +117,7 @@ describe("the configuration of a connection, as ssh reads it", () => {
     }
   });
 
-  it("an option that follows in another block changes nothing; without our line it does", async () => {
+  it("an option in another block changes nothing; without our line it does", async () => {
     for (const [option, [expected, opposite]] of Object.entries(EXPECTED)) {
       // ClearAllForwardings takes tunnels away as well.
       const other = `Host *\n  ${option} ${opposite}\n`;
@@ -130,7 +130,7 @@ describe("the configuration of a connection, as ssh reads it", () => {
       );
       const shown = (lines: string[]): string | undefined =>
         lines.find((line) => line.startsWith(`${option.toLowerCase()} `));
-      // Of this one ssh takes the last value; the generated file has no block that follows.
+      // For this one ssh takes the last value; the generated file has no block that follows.
       if (option === "StreamLocalBindMask") assert.equal(shown(kept), "streamlocalbindmask 00");
       else if (expected !== undefined) assert.equal(shown(kept), expected);
       else assert.equal(shown(kept), undefined, option);
@@ -152,7 +152,7 @@ describe("the configuration of a connection, as ssh reads it", () => {
     assert.equal(await jumpOf("hop1+"), undefined);
   });
 
-  it("values of the user's configuration arrive as they were: tokens, blanks, dashes, hashes, quotes of a command", async () => {
+  it("values of the user's configuration arrive as they were written", async () => {
     const route: Route = [
       host("dev", {
         user: "-oProxyCommand=x",

@@ -148,7 +148,7 @@ function proxyLine(host: RouteHost, hopAlias: string | undefined): string {
   return `  ProxyCommand ${withName(host.proxyCommand, host)}\n`;
 }
 
-/** In the generated file `%n` would be an alias of ours, and `%k` the name of the pin. */
+/** In the generated file `%n` would be our alias, and `%k` the name of the pin. */
 function withName(value: string, host: RouteHost): string {
   return value.replaceAll(/%(.)/gu, (token, letter: string) =>
     letter === "n" || letter === "k" ? host.name.replaceAll("%", "%%") : token,

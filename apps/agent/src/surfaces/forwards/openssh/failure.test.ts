@@ -32,7 +32,7 @@ const CASES: readonly (readonly [FailureClass, string])[] = [
     "local",
     "/run/x.conf: line 3: Bad configuration option: foo\n/run/x.conf: terminating, 1 bad configuration options",
   ],
-  // Of a chain, the hop that failed is the reason, not what the last ssh says about it.
+  // In a chain, the hop that failed is the reason, not what the last ssh says about it.
   [
     "authentication",
     "me@jump: Permission denied (publickey).\nkex_exchange_identification: Connection closed by remote host",
@@ -55,7 +55,7 @@ for (const [name, stderr] of CASES) {
   });
 }
 
-it("a message without a reason is of the given class, short, and harmless for a terminal", () => {
+it("a message without a reason gets the given class, and is short and harmless", () => {
   const failure = failureOf(`one\n\u001b]0;title\u0007 \u009b31m two \u202e${"x".repeat(1000)}`, "handshake");
   assert.equal(failure.class, "handshake");
   assert.doesNotMatch(failure.message, /[\p{Cc}\p{Cf}]/u);

@@ -87,7 +87,7 @@ const PATTERNS: readonly (readonly [FailureClass, RegExp])[] = [
     /no matching .* found|Protocol major versions differ|Bad packet length|message authentication code/,
   ],
 ];
-/** What the last ssh of a chain says after a hop has failed. */
+/** Classes of the message of the last ssh of a chain after a hop has failed. */
 const CONSEQUENCES: ReadonlySet<FailureClass> = new Set(["handshake", "unreachable"]);
 
 /**

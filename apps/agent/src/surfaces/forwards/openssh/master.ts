@@ -199,7 +199,7 @@ async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** What a process has too much of; undefined also where that cannot be seen. */
+/** The limit that a process exceeds; undefined also where that cannot be seen. */
 async function excessOf(pid: number): Promise<string | undefined> {
   try {
     const [status, descriptors] = await Promise.all([

@@ -5,7 +5,7 @@ import type { SshProgram } from "./ssh-program.ts";
 
 /** A `Match exec` of the user's configuration runs a program. In milliseconds. */
 const QUERY_TIMEOUT_MS = 10_000;
-/** What ssh tries when the user names no key. They are left out, so that ssh does not complain about each missing one. */
+/** Keys that ssh tries when the user names none. They are left out, so that ssh does not complain about each missing one. */
 const DEFAULT_KEY = /^~\/\.ssh\/id_(?:rsa|dsa|ecdsa|ecdsa_sk|ed25519|ed25519_sk|xmss)$/;
 
 /** How to reach one host, and with which keys. Paths have ssh's tokens and `~` in them. */

@@ -27,7 +27,7 @@ const TYPE_MASK = 0o170_000;
 const TYPE_SOCKET = 0o140_000;
 const TYPE_FOLDER = 0o040_000;
 
-/** What a server tells of a file. */
+/** Facts of a file, as the server tells them. */
 export interface FileAttributes {
   /** Undefined where the server does not tell. */
   readonly uid: number | undefined;

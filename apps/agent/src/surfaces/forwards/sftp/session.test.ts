@@ -33,7 +33,7 @@ describe("SFTP with OpenSSH's server", () => {
     await folder.remove();
   });
 
-  it("finds the home folder, makes folders with their mode, looks at links themselves, and removes", async () => {
+  it("finds the home folder, makes folders with a mode, looks at links, and removes", async () => {
     assert.equal(await session.realpath("."), folder.path);
     const inner = join(folder.path, "a b é\n");
     await session.mkdir(inner, 0o700);
@@ -88,7 +88,7 @@ describe("SFTP with a server that is broken or hostile", () => {
     await assert.rejects(opening, isFailure);
   });
 
-  it("an answer to no request, of another kind, too short or too long ends the session or the request", async () => {
+  it("an answer that does not fit the request, or has a wrong length, is a failure", async () => {
     const oversized = Buffer.alloc(8, 0xff);
     for (const answer of [
       packet(SFTP.status, 7, 0, "", ""),

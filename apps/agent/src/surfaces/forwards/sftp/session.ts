@@ -158,7 +158,7 @@ function refusal(action: string, type: number, reader: PacketReader): ForwardErr
   return refused(action, type === SFTP.status ? reader.uint32() : undefined, reader);
 }
 
-/** @param status undefined: the answer is no status */
+/** @param status undefined: the answer is not a status */
 function refused(action: string, status: number | undefined, reader: PacketReader): ForwardError {
   if (status === undefined || status === STATUS_OK)
     return failed("the server's answer does not fit the request");

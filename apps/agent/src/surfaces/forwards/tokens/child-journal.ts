@@ -39,7 +39,7 @@ export class ChildJournal {
     this.#parts = parts;
   }
 
-  /** What was written last; nothing if it cannot be read: the tokens end by themselves. */
+  /** The entries that were written last; none if they cannot be read: the tokens end by themselves. */
   async read(): Promise<readonly JournalEntry[]> {
     const { path, logger } = this.#parts;
     try {

@@ -8,7 +8,7 @@ const RENEWAL_SHARE = 1 / 3;
 /** Default of `token_ttl`, milliseconds. */
 export const DEFAULT_TOKEN_TTL_MS = 15 * 60_000;
 
-/** What one borrower may have. */
+/** Settings of one borrower. */
 export interface LendSettings {
   /** `own`: the daemon's own token, without a child. */
   readonly lend: "child" | "own";
@@ -26,7 +26,7 @@ export interface LentToken {
   readonly expiresAt: number | undefined;
 }
 
-/** What is shown of a lent token: never the token or its accessor. Times are milliseconds since the epoch. */
+/** The visible part of a lent token, without the token and its accessor. Times are milliseconds since the epoch. */
 export interface LentTokenStatus {
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -67,7 +67,7 @@ interface Borrower {
   problem: string | undefined;
   /** Requests of one borrower, one after another: two must not be granted a child each. */
   readonly turns: Serializer;
-  /** Counts revocations, so that a child that is granted meanwhile is revoked as well. */
+  /** Counts revocations, so that a child that is being granted is revoked as well. */
   epoch: number;
 }
 
