@@ -92,18 +92,29 @@ class RemoteSocket {
 
   async make(): Promise<MadeSocket> {
     const { master, ends } = this.#parts;
-    await Promise.all([master.forwardLocal(ends.probe, this.#path), this.#prepareFolder()]);
-    await this.#removeStale();
+    await this.#prepareFolder();
+    const present = await this.#sftp?.lstat(this.#path);
+    if (present === undefined) {
+      await Promise.all([master.forwardLocal(ends.probe, this.#path), this.#forward()]);
+    } else {
+      await master.forwardLocal(ends.probe, this.#path);
+      await this.#removeStale(present);
+      await this.#forward();
+    }
+    const proof = await proofOf(ends.probe, ends.nonce);
+    if (proof === "foreign") throw this.#failed("socket-bind", "another program answers there");
+    const found = await this.#sftp?.lstat(this.#path);
+    return { made: { path: this.#path, modified: found?.modified }, proven: proof === "own" };
+  }
+
+  async #forward(): Promise<void> {
+    const { master, ends } = this.#parts;
     try {
       await master.forwardRemote(this.#path, ends.peer);
     } catch (error) {
       if (!(error instanceof ConnectionError) || error.failure.class !== "forwarding-denied") throw error;
       throw new ConnectionError(await this.#reasonOfRefusal(), { cause: error });
     }
-    const proof = await proofOf(ends.probe, ends.nonce);
-    if (proof === "foreign") throw this.#failed("socket-bind", "another program answers there");
-    const found = await this.#sftp?.lstat(this.#path);
-    return { made: { path: this.#path, modified: found?.modified }, proven: proof === "own" };
   }
 
   async #prepareFolder(): Promise<void> {
@@ -138,9 +149,7 @@ class RemoteSocket {
   }
 
   /** Removes what an earlier connection has left. Called once for each connection. */
-  async #removeStale(): Promise<void> {
-    const found = await this.#sftp?.lstat(this.#path);
-    if (found === undefined || this.#sftp === undefined) return;
+  async #removeStale(found: FileAttributes): Promise<void> {
     if (!isSocket(found)) throw this.#failed("socket-bind", "something else than a socket is there");
     if (found.uid !== (await this.#account()))
       throw this.#failed("socket-bind", "it belongs to another account");
@@ -157,7 +166,7 @@ class RemoteSocket {
         );
       }
     }
-    await this.#sftp.remove(this.#path);
+    await this.#sftp?.remove(this.#path);
   }
 
   /** Whether a connection through the server to a socket that surely answers is made. */
