@@ -4,6 +4,13 @@ import { readSources } from "./sources.ts";
 
 /** Folders whose text is plain. Add a folder once it has no findings. */
 const CLEAN_FOLDERS = [
+  "apps/svc/src/code-host/",
+  "apps/svc/src/commands/",
+  "apps/svc/src/config/",
+  "apps/svc/src/credentials/",
+  "apps/svc/src/storage/",
+  "apps/svc/src/telemetry/",
+  "apps/svc/src/webhooks/",
   "packages/base/",
   "packages/cli/",
   "packages/config/",

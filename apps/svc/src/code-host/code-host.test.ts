@@ -17,7 +17,7 @@ describe("a code host", () => {
     );
   });
 
-  it("Enterprise Server has them beside each other under its web address", () => {
+  it("Enterprise Server has them next to each other under its web address", () => {
     const host = codeHostFor({ kind: "github", url: "https://git.example/x", api_url: undefined });
     assert.deepEqual(
       [host.apiUrl, host.graphqlUrl, host.uploadsUrl],

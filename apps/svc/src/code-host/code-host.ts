@@ -15,7 +15,7 @@ export interface HostApps {
   installUrl(slug: string): string;
 }
 
-/** What differs between code hosts; the rest of the service does not know which one it fronts (`host.kind`). */
+/** Differences between code hosts. The rest of the service does not know which one it fronts (`host.kind`). */
 export interface CodeHost {
   readonly kind: "github" | "gitea";
   /** Base address of the web and git side, without a final slash. */

@@ -1,12 +1,12 @@
 import { Secret } from "@devplat/base";
 import type { CodeHost } from "./code-host.ts";
 
-/** Where github.com has its API; elsewhere (Enterprise Server) it lies under the web address. */
+/** Where github.com has its API; elsewhere (Enterprise Server) it is under the web address. */
 const CLOUD_URL = "https://github.com";
 const CLOUD_API_URL = "https://api.github.com";
 const CLOUD_UPLOADS_URL = "https://uploads.github.com";
 const ENTERPRISE_API_PATH = "/api/v3";
-/** What a classic OAuth app must ask for, so that a user's tokens can push, run workflows and see teams; apps ignore it. */
+/** Scopes that let the tokens of a classic OAuth app push, run workflows and see teams. Apps ignore them. */
 const SCOPE = "repo workflow read:org";
 
 /**
@@ -17,7 +17,7 @@ const SCOPE = "repo workflow read:org";
  */
 export function github(url: string, apiUrl: string | undefined): CodeHost {
   const api = apiUrl ?? (url === CLOUD_URL ? CLOUD_API_URL : url + ENTERPRISE_API_PATH);
-  // Enterprise Server has its other interfaces beside REST: /api/v3, /api/graphql, /api/uploads.
+  // Enterprise Server has its other interfaces next to REST: /api/v3, /api/graphql, /api/uploads.
   const beside = api.endsWith(ENTERPRISE_API_PATH) ? api.slice(0, -"/v3".length) : undefined;
   return {
     kind: "github",

@@ -19,7 +19,7 @@ export interface HostAccounts {
    */
   accessToken(userId: string): Promise<Secret | undefined>;
   /**
-   * To be called after the code host answered 401 to this access token: renews once, unless another did so meanwhile.
+   * Renews an access token after the code host answered 401 to it, unless another request has already done so.
    *
    * @returns the token to try again with; undefined: there is none, the account must be connected again
    */

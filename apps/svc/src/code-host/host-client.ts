@@ -78,7 +78,7 @@ export function lostHost(url: URL, error: HttpClientError): SvcError {
   return unreachable(url, code === "too_large" ? "its answer is too large" : isProxy ? code : message, error);
 }
 
-/** An answer that is of no use: the code host's own fault, or something else stands at its address. */
+/** The error for a useless response: the code host has a fault, or another program is at its address. */
 export function unreachable(url: URL, reason: string, cause?: unknown): SvcError {
   return new SvcError("host_unreachable", `The code host ${url.host} could not be asked: ${reason}`, {
     remedy: "retry",

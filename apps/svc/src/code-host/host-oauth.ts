@@ -8,7 +8,7 @@ import { SvcError } from "../errors.ts";
 import type { CodeHost, HostUser } from "./code-host.ts";
 import { lostHost, unreachable, type HostClient } from "./host-client.ts";
 
-/** Organizations of one page (Gitea gives 50 at most), and most pages that are read. */
+/** Organizations of one page (the maximum of Gitea), and maximum pages that are read. */
 const PAGE = 50;
 const MAX_PAGES = 20;
 

@@ -4,7 +4,7 @@ import { auditText } from "../audit/audit-text.ts";
 /** Bytes of a refusal's body that are looked at: an error of an API takes 300. */
 export const MAX_REFUSAL_BYTES = 16 * 1024;
 
-/** A 401 of the code host to a credential that stands behind a token of ours, or to none. */
+/** A 401 of the code host to the credential behind one of our tokens, or to a request without a credential. */
 export interface HostUnauthorized {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Its beginning, as it came. */

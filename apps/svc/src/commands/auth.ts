@@ -62,7 +62,7 @@ export const login: RunCommand = async ({ options }) => {
   throw new SvcError("server_refused", "The code was not approved in time", { hint: "Try again." });
 };
 
-/** What the service says of the account at the code host, in words. */
+/** Texts for the states of the account at the code host. */
 const ACCOUNT_WORDS = (base: URL): Readonly<Record<string, string>> => ({
   connected: "connected",
   expired: `has to be connected again at ${base.origin}/ui`,

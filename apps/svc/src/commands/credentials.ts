@@ -8,7 +8,7 @@ import { SvcError } from "../errors.ts";
 
 const FILE = "credentials.json";
 
-/** What `auth login` keeps of one service. */
+/** Login at one service, as `auth login` stores it. */
 export interface KeptLogin {
   readonly token: string;
   readonly username: string;

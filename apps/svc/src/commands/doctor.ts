@@ -122,7 +122,7 @@ async function folderFinding(folder: string): Promise<Outcome> {
     found = await lstat(existing).catch(() => undefined);
   }
   if (found?.isDirectory() !== true && found?.isSymbolicLink() !== true)
-    return { fault: `${existing} is no folder` };
+    return { fault: `${existing} is not a folder` };
   try {
     await access(existing, constants.W_OK | constants.X_OK);
   } catch (error) {

@@ -15,10 +15,10 @@ import { callApi, serviceAddress } from "./api-client.ts";
 const MAX_REQUEST_CHARACTERS = 64 * 1024;
 /** Milliseconds before its end from which a kept token is not handed out any more: a clone may wait in a queue. */
 const LEAST_LIFE_MS = 2 * 60 * 1000;
-/** What stands for any user name where a token is the password. */
+/** User name that code hosts take with a token as the password. */
 const USER_NAME = "x-access-token";
 
-/** Of a token, if the command line does not say. */
+/** Lifetime of a token without --duration. */
 const DEFAULT_DURATION = "1h";
 
 interface Kept {
@@ -90,7 +90,7 @@ function keptPath(): string {
   return join(cache, BRAND.command, "git-credential.json");
 }
 
-/** What is not as we wrote it is as good as nothing: a token is minted anew. */
+/** A file that this program did not write counts as empty, so that a new token is created. */
 async function readKept(): Promise<Readonly<Record<string, Kept | undefined>>> {
   try {
     const parsed: unknown = JSON.parse(await readFile(keptPath(), "utf8"));
@@ -103,7 +103,7 @@ async function readKept(): Promise<Readonly<Record<string, Kept | undefined>>> {
   }
 }
 
-/** Two helpers at once may each mint a token; the file holds one of them, whole. */
+/** Two concurrent helpers may each create a token. The file then holds one of them. */
 async function writeKept(kept: Readonly<Record<string, Kept | undefined>>): Promise<void> {
   const living = Object.entries(kept).filter(
     ([, each]) => each !== undefined && Date.parse(each.expires_at) > Date.now(),

@@ -9,7 +9,7 @@ import { encryptionKeys } from "../storage/encryption-key.ts";
 import { openStore } from "../storage/open-store.ts";
 import { readConfig, type RunCommand } from "./command.ts";
 
-/** Encrypts what is stored under the current key. May run beside the service, and again after it was broken off. */
+/** Encrypts stored secrets under the current key. It may run while the service runs, and again after it was interrupted. */
 export const rekey: RunCommand = async ({ flags, options }) => {
   const { config } = await readConfig(flags);
   refuseUnusable(config);

@@ -10,7 +10,7 @@ import { readConfig, type GlobalFlags, type RunCommand } from "./command.ts";
 
 const RELOAD_SIGNALS = ["SIGHUP", "SIGUSR1"] as const;
 
-/** Runs the service until SIGTERM or SIGINT; a second one ends it at once. */
+/** Runs the service until SIGTERM or SIGINT; a second one ends it immediately. */
 export const serve: RunCommand = async ({ flags, options }) => {
   const startedAt = performance.now();
   const { config, file, warnings } = await readConfig(flags);
@@ -81,7 +81,7 @@ async function reloadConfig(
 async function stopSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
-      // Once: the second one finds the default action, which ends the process at once.
+      // Once: the second signal has its default action, which ends the process.
       process.once(signal, () => resolve(signal));
     }
   });

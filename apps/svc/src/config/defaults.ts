@@ -15,11 +15,11 @@ export const DEFAULTS = {
   databaseConnections: 10,
   /** Seconds that running clones get to finish when the service stops: a 1 GB pack at 100 Mbit/s needs 80. */
   drainSeconds: 90,
-  /** Seconds that a yes of the code host stands for the same credential and repository (spec/svc.md section 2.1). */
+  /** Seconds that an authorization is valid for the same credential and repository (spec/svc.md section 2.1). */
   grantSeconds: 5,
-  /** Seconds that a tip of a yes makes its objects servable (section 2.1). */
+  /** Seconds that the refs of an authorization make their objects servable (section 2.1). */
   tipsSeconds: 600,
-  /** Fetches from the code host at once, over all repositories (section 2.2). */
+  /** Concurrent fetches from the code host, over all repositories (section 2.2). */
   maxUpstreamFetches: 32,
   /** Seconds that a cold fetch waits for its turn before 503. */
   queueSeconds: 60,
@@ -34,9 +34,9 @@ export const DEFAULTS = {
   pruneUnreachableAfter: "30d",
   /** Megabytes of a pack that fills an empty store behind a request: git's own sources take 400 (section 2.2). */
   fillMaxMb: 10_240,
-  /** Connections at once; each idle one takes about 20 KB. */
+  /** Concurrent connections; each idle one takes about 20 KB. */
   maxConnections: 10_000,
-  /** Requests at once of one address: a CI fleet may stand behind one, and 200 clones at once are ordinary. */
+  /** Concurrent requests of one address: a CI fleet may share one, and 200 concurrent clones are ordinary. */
   clientRequests: 2000,
   /** Bytes that a v2 command body may inflate to: 64 MiB (section 1). */
   gitCommandBytes: 64 * 1024 * 1024,
@@ -61,12 +61,12 @@ export const BOUNDS = {
   recheckMinutes: { min: 1, max: 10_080 },
   /** A day: longer than any clone. */
   drainSeconds: { min: 0, max: 86_400 },
-  /** 0 = a yes is never kept. An hour would make a revocation upstream lag by an hour. */
+  /** 0 = an authorization is never kept. With an hour, a revocation upstream would take effect an hour late. */
   grantSeconds: { min: 0, max: 3600 },
   tipsSeconds: { min: 0, max: 86_400 },
   maxUpstreamFetches: { min: 1, max: 10_000 },
   queueSeconds: { min: 0, max: 3600 },
-  /** 0 = at once. A minute is the longest that a fill waits. */
+  /** 0 = immediately. A minute is the longest that a fill waits. */
   repackIdleSeconds: { min: 0, max: 60 },
   /** To a pebibyte. */
   maxTotalSizeMb: { min: 1, max: 1_073_741_824 },

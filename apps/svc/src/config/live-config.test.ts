@@ -22,7 +22,7 @@ describe("LiveConfig", () => {
     assert.deepEqual(seen, [live.current]);
   });
 
-  it("an unchanged file changes nothing, and a changed secret is a change that is named without its value", () => {
+  it("an unchanged file changes nothing; a changed secret is named without its value", () => {
     const before = { encryption: { key: "0".repeat(64) } };
     const live = new LiveConfig(config(before));
     assert.deepEqual(live.adopt(config(before)), { applied: [], needRestart: [] });

@@ -4,7 +4,7 @@ import type { Config } from "./schema.ts";
 /** Keys, or whole sections, whose change takes effect without a restart. */
 const LIVE_KEYS: readonly string[] = ["admins", "log.level", "login", "tls.certificates", "tokens"];
 
-/** What a reload found. */
+/** Result of a reload. */
 export interface ConfigChange {
   /** Keys that changed and are in effect now. */
   readonly applied: readonly string[];
@@ -62,7 +62,7 @@ export class LiveConfig {
 
 type Section = Record<string, unknown>;
 
-/** `section.key` of every key in either; a key that is no section stands by itself. */
+/** `section.key` of every key in either; a key that is not in a section has its name alone. */
 function leafKeys(...configs: readonly Config[]): readonly string[] {
   const keys = new Set<string>();
   for (const config of configs) {

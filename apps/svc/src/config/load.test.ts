@@ -187,7 +187,7 @@ describe("refusals", () => {
     assert.equal(await refused({ SVC_SERVER_LISTEN: "0.0.0.0:1" }), "");
   });
 
-  it("settings without effect, no way to sign in, and nobody to administer are warnings", async () => {
+  it("warns of settings without effect, without a sign-in and without admins", async () => {
     const { config } = await load("", { SVC_DEV_MODE_UNSAFE: "true" });
     const about = (warnings: readonly string[]): unknown[] => warnings.map((each) => each.split(" ")[0]);
     assert.deepEqual(about(ineffective(config)), ["host.client_id", "admins", "dev.mode_unsafe"]);

@@ -48,7 +48,7 @@ export function refuseUnusable(config: Config): void {
   }
 }
 
-/** What is not set, or has no effect, and that an administrator may not mean; one line each. */
+/** Warnings about settings that are missing or have no effect; one line each. */
 export function ineffective(config: Config): string[] {
   const warnings: string[] = [];
   if (config.host.client_id === undefined && !config.dev.mode) {

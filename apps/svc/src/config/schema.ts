@@ -55,191 +55,165 @@ const pathText = text.regex(
   "expected names of letters, digits, . _ - joined by /",
 );
 
+/** A section that may be missing. Each of its keys may be missing too. */
+const section = <Shape extends z.core.$ZodLooseShape>(shape: Shape) =>
+  z.strictObject(shape).prefault({} as z.input<z.ZodObject<Shape, z.core.$strict>>);
+
 /** Every key of the configuration. `a.b_c` is set in YAML, or by the environment variable `SVC_A_B_C`. */
 export const configSchema = z.strictObject({
   /** Folder for the database, the cache and generated keys. */
   data_dir: text.default(DEFAULTS.dataDir),
   /** Logins that have the admin role. */
   admins: z.array(text).default([]),
-  dev: z
-    .strictObject({
-      /** Test login and a built-in login form. Never in production. */
-      mode: z.boolean().default(false),
-      /** Lets development mode listen on an address that others reach. */
-      mode_unsafe: z.boolean().default(false),
-      /** Code-host token of test sessions that bring none. */
-      host_token: secret.optional(),
-    })
-    .prefault({}),
-  server: z
-    .strictObject({
-      listen: listen.prefault(DEFAULTS.serverListen),
-      /** The address that users type; default that of `listen`, `http://localhost:<port>` where it names no host. */
-      base_url: httpUrl.optional(),
-      /** Host name of the management surface; unset: every name that is not the code host's. */
-      management_host: text.optional(),
-      drain_seconds: bounded(BOUNDS.drainSeconds).default(DEFAULTS.drainSeconds),
-      /** Proxies in front whose `X-Forwarded-For`, `X-Forwarded-Host` and PROXY headers count. */
-      trusted_proxies: z.array(network).default([]),
-      /** Connections begin with a PROXY header (version 1 or 2); only those of trusted proxies are taken. */
-      proxy_protocol: z.boolean().default(false),
-      /** Offers HTTP/2 beside HTTP/1.1, where `tls.certificates` are set. */
-      http2: z.boolean().default(false),
-      max_connections: bounded(BOUNDS.maxConnections).default(DEFAULTS.maxConnections),
-    })
-    .prefault({}),
-  tls: z
-    .strictObject({
-      /** Certificates of the main listener, by the names in them (SNI); the first for clients that ask for no name. */
-      certificates: z.array(z.strictObject({ cert_file: text, key_file: text })).default([]),
-    })
-    .prefault({}),
-  metrics: z
-    .strictObject({
-      listen: listen.prefault(DEFAULTS.metricsListen),
-      /** Whether /metrics on the main port needs no credential. */
-      public: z.boolean().default(false),
-    })
-    .prefault({}),
-  host: z
-    .strictObject({
-      kind: z.enum(["github", "gitea"]).default("github"),
-      url: httpUrl.default(DEFAULTS.hostUrl),
-      /** Default: the one that belongs to `url`. */
-      api_url: httpUrl.optional(),
-      /** PEM file with certificates that are trusted beside the system's, for the code host. */
-      ca_file: text.optional(),
-      client_id: text.optional(),
-      client_secret: secret.optional(),
-      app_id: text.optional(),
-      private_key: secret.optional(),
-      /** What push events are signed with, besides the secrets of registered apps. */
-      webhook_secret: secret.optional(),
-    })
-    .prefault({}),
-  login: z
-    .strictObject({
-      /** Logins that may sign in, besides admins; with both lists empty everybody with an account of the code host. */
-      allowed_users: z.array(text).default([]),
-      /** Organizations of the code host whose members may sign in. */
-      allowed_organizations: z.array(text).default([]),
-      /** How often the code host is asked whether a user is still a member, as long as sessions and tokens are used. */
-      recheck_minutes: bounded(BOUNDS.recheckMinutes).default(DEFAULTS.recheckMinutes),
-    })
-    .prefault({}),
-  database: z
-    .strictObject({
-      driver: z.enum(["sqlite", "postgres", "vault"]).default("sqlite"),
-      /** For sqlite a path, with or without `file:`; default `<data_dir>/svc.db`. May hold a password with others. */
-      dsn: secret.optional(),
-      /** Most connections to a database server at once. */
-      max_connections: bounded(BOUNDS.databaseConnections).default(DEFAULTS.databaseConnections),
-    })
-    .prefault({}),
-  vault: z
-    .strictObject({
-      namespace: text.optional(),
-      /** A KV version 2 engine; best one of the service's own. */
-      mount: pathText.default(DEFAULTS.vaultMount),
-      /** Folder in it for everything that is kept. */
-      prefix: pathText.default(DEFAULTS.vaultPrefix),
-      auth_method: z.enum(["token", "approle", "kubernetes"]).default("token"),
-      /** Where the method is mounted; default its name. */
-      auth_mount: pathText.optional(),
-      token: secret.optional(),
-      role_id: text.optional(),
-      secret_id: secret.optional(),
-      /** The role at the kubernetes method. */
-      role: text.optional(),
-      /** The service account's token. */
-      jwt_file: text.default(DEFAULTS.vaultJwtFile),
-      /** PEM file of the authorities to trust, instead of the system's. */
-      ca_file: text.optional(),
-    })
-    .prefault({}),
-  encryption: z
-    .strictObject({
-      key: hexKey.optional(),
-      /** Still decrypts what an earlier key encrypted. */
-      key_previous: hexKey.optional(),
-    })
-    .prefault({}),
-  cache: z
-    .strictObject({
-      enabled: z.boolean().default(false),
-      /** Default `<data_dir>/cache`. */
-      storage_path: text.optional(),
-      object_bucket: text.optional(),
-      object_region: text.optional(),
-      object_endpoint: httpUrl.optional(),
-      grant_seconds: bounded(BOUNDS.grantSeconds).default(DEFAULTS.grantSeconds),
-      tips_seconds: bounded(BOUNDS.tipsSeconds).default(DEFAULTS.tipsSeconds),
-      /** A fetch needs an ls-refs in the same request, to the letter; stock git's clones then end in an error. */
-      strict_lsrefs: z.boolean().default(false),
-      max_upstream_fetches: bounded(BOUNDS.maxUpstreamFetches).default(DEFAULTS.maxUpstreamFetches),
-      /** What an empty store is filled with behind a shallow or filtered request. */
-      fill: z.enum(["full", "wants"]).default("full"),
-      fill_max_mb: bounded(BOUNDS.fillMaxMb).default(DEFAULTS.fillMaxMb),
-      queue_seconds: bounded(BOUNDS.queueSeconds).default(DEFAULTS.queueSeconds),
-      /** Code-host token with which changes are fetched ahead; unset: they are not. */
-      service_token: secret.optional(),
-      /** Cap on all response files and packs together; unset: none. */
-      max_total_size_mb: bounded(BOUNDS.maxTotalSizeMb).optional(),
-      /** How long a response file that nobody asks for is kept; 0s: for ever. */
-      drop_unused_after: duration().prefault(DEFAULTS.dropUnusedAfter),
-      /** How long a repository must be without requests before its packs are merged. */
-      repack_idle_seconds: bounded(BOUNDS.repackIdleSeconds).default(DEFAULTS.repackIdleSeconds),
-      /** Looks for collision attacks on SHA-1 in all that is taken in, at some 30 times the cost of hashing. */
-      detect_sha1_collisions: z.boolean().default(false),
-      /** How long objects stay that upstream dropped; 0s: for ever. */
-      prune_unreachable_after: duration().prefault(DEFAULTS.pruneUnreachableAfter),
-    })
-    .prefault({}),
-  /** What credentials that are not ours may do. */
-  border: z
-    .strictObject({
-      /** Credentials that begin so are refused, such as `ghp_` or `github_pat_`. */
-      block_token_prefixes: z.array(text).default([]),
-      /** Whether git without a credential is refused. */
-      block_anonymous_git: z.boolean().default(false),
-      /** Owners whose repositories such credentials, and requests without one, reach; empty: all. */
-      allowed_owners: z.array(text).default([]),
-    })
-    .prefault({}),
-  tokens: z
-    .strictObject({
-      max_duration: duration().prefault(DEFAULTS.tokenMaxDuration),
-      /** Whether a proxy token may be for every repository or every scope (`*`). */
-      allow_unrestricted: z.boolean().default(false),
-      /** Whether a push needs `workflows:write` beside `contents:write`: nobody looks into it. */
-      push_needs_workflows: z.boolean().default(false),
-      /** Whether a token may be without expiry (`never`). */
-      allow_never: z.boolean().default(false),
-      /** Longest life of an administration token. */
-      admin_max_duration: duration().prefault(DEFAULTS.adminTokenMaxDuration),
-      /** Requests of one token per minute, on git and API together; 0: no bound. */
-      requests_per_minute: bounded(BOUNDS.requestsPerMinute).default(DEFAULTS.requestsPerMinute),
-    })
-    .prefault({}),
-  audit: z
-    .strictObject({
-      /** Days that audit records are kept; 0: for ever. */
-      retention_days: bounded(BOUNDS.auditRetentionDays).default(DEFAULTS.auditRetentionDays),
-    })
-    .prefault({}),
-  limits: z
-    .strictObject({
-      git_command_bytes: bounded(BOUNDS.gitCommandBytes).default(DEFAULTS.gitCommandBytes),
-      /** Requests at once of one client address; 0: no bound. */
-      client_requests: bounded(BOUNDS.clientRequests).default(DEFAULTS.clientRequests),
-    })
-    .prefault({}),
-  log: z
-    .strictObject({
-      level: z.enum(LOG_LEVELS).default("info"),
-      format: z.enum(LOG_FORMATS).default("auto"),
-    })
-    .prefault({}),
+  dev: section({
+    /** Test login and a built-in login form. Never in production. */
+    mode: z.boolean().default(false),
+    /** Lets development mode listen on an address that others reach. */
+    mode_unsafe: z.boolean().default(false),
+    /** Code-host token of test sessions that bring none. */
+    host_token: secret.optional(),
+  }),
+  server: section({
+    listen: listen.prefault(DEFAULTS.serverListen),
+    /** The address that users type; default that of `listen`, `http://localhost:<port>` where it names no host. */
+    base_url: httpUrl.optional(),
+    /** Host name of the management surface; unset: every name that is not the code host's. */
+    management_host: text.optional(),
+    drain_seconds: bounded(BOUNDS.drainSeconds).default(DEFAULTS.drainSeconds),
+    /** Proxies in front whose `X-Forwarded-For`, `X-Forwarded-Host` and PROXY headers count. */
+    trusted_proxies: z.array(network).default([]),
+    /** Connections begin with a PROXY header (version 1 or 2); only those of trusted proxies are taken. */
+    proxy_protocol: z.boolean().default(false),
+    /** Offers HTTP/2 and HTTP/1.1, where `tls.certificates` are set. */
+    http2: z.boolean().default(false),
+    max_connections: bounded(BOUNDS.maxConnections).default(DEFAULTS.maxConnections),
+  }),
+  tls: section({
+    /** Certificates of the main listener, by the names in them (SNI); the first for clients that ask for no name. */
+    certificates: z.array(z.strictObject({ cert_file: text, key_file: text })).default([]),
+  }),
+  metrics: section({
+    listen: listen.prefault(DEFAULTS.metricsListen),
+    /** Whether /metrics on the main port needs no credential. */
+    public: z.boolean().default(false),
+  }),
+  host: section({
+    kind: z.enum(["github", "gitea"]).default("github"),
+    url: httpUrl.default(DEFAULTS.hostUrl),
+    /** Default: the one that belongs to `url`. */
+    api_url: httpUrl.optional(),
+    /** PEM file with certificates that are trusted for the code host, in addition to the system's. */
+    ca_file: text.optional(),
+    client_id: text.optional(),
+    client_secret: secret.optional(),
+    app_id: text.optional(),
+    private_key: secret.optional(),
+    /** Secret that signs push events, besides the secrets of registered apps. */
+    webhook_secret: secret.optional(),
+  }),
+  login: section({
+    /** Logins that may sign in, besides admins; with both lists empty everybody with an account of the code host. */
+    allowed_users: z.array(text).default([]),
+    /** Organizations of the code host whose members may sign in. */
+    allowed_organizations: z.array(text).default([]),
+    /** How often the code host is asked whether a user is still a member, as long as sessions and tokens are used. */
+    recheck_minutes: bounded(BOUNDS.recheckMinutes).default(DEFAULTS.recheckMinutes),
+  }),
+  database: section({
+    driver: z.enum(["sqlite", "postgres", "vault"]).default("sqlite"),
+    /** For sqlite a path, with or without `file:`; default `<data_dir>/svc.db`. May hold a password with others. */
+    dsn: secret.optional(),
+    /** Maximum concurrent connections to a database server. */
+    max_connections: bounded(BOUNDS.databaseConnections).default(DEFAULTS.databaseConnections),
+  }),
+  vault: section({
+    namespace: text.optional(),
+    /** A KV version 2 engine; best one of the service's own. */
+    mount: pathText.default(DEFAULTS.vaultMount),
+    /** Folder in it for everything that is kept. */
+    prefix: pathText.default(DEFAULTS.vaultPrefix),
+    auth_method: z.enum(["token", "approle", "kubernetes"]).default("token"),
+    /** Where the method is mounted; default its name. */
+    auth_mount: pathText.optional(),
+    token: secret.optional(),
+    role_id: text.optional(),
+    secret_id: secret.optional(),
+    /** The role at the kubernetes method. */
+    role: text.optional(),
+    /** The service account's token. */
+    jwt_file: text.default(DEFAULTS.vaultJwtFile),
+    /** PEM file of the authorities to trust, instead of the system's. */
+    ca_file: text.optional(),
+  }),
+  encryption: section({
+    key: hexKey.optional(),
+    /** Still decrypts what an earlier key encrypted. */
+    key_previous: hexKey.optional(),
+  }),
+  cache: section({
+    enabled: z.boolean().default(false),
+    /** Default `<data_dir>/cache`. */
+    storage_path: text.optional(),
+    object_bucket: text.optional(),
+    object_region: text.optional(),
+    object_endpoint: httpUrl.optional(),
+    grant_seconds: bounded(BOUNDS.grantSeconds).default(DEFAULTS.grantSeconds),
+    tips_seconds: bounded(BOUNDS.tipsSeconds).default(DEFAULTS.tipsSeconds),
+    /** A fetch needs an ls-refs in the same request, to the letter; stock git's clones then end in an error. */
+    strict_lsrefs: z.boolean().default(false),
+    max_upstream_fetches: bounded(BOUNDS.maxUpstreamFetches).default(DEFAULTS.maxUpstreamFetches),
+    /** Objects that fill an empty store after a shallow or filtered request. */
+    fill: z.enum(["full", "wants"]).default("full"),
+    fill_max_mb: bounded(BOUNDS.fillMaxMb).default(DEFAULTS.fillMaxMb),
+    queue_seconds: bounded(BOUNDS.queueSeconds).default(DEFAULTS.queueSeconds),
+    /** Code-host token with which changes are fetched ahead; unset: they are not. */
+    service_token: secret.optional(),
+    /** Cap on all response files and packs together; unset: none. */
+    max_total_size_mb: bounded(BOUNDS.maxTotalSizeMb).optional(),
+    /** How long a response file that nobody asks for is kept; 0s: for ever. */
+    drop_unused_after: duration().prefault(DEFAULTS.dropUnusedAfter),
+    /** How long a repository must be without requests before its packs are merged. */
+    repack_idle_seconds: bounded(BOUNDS.repackIdleSeconds).default(DEFAULTS.repackIdleSeconds),
+    /** Looks for collision attacks on SHA-1 in all that is taken in, at some 30 times the cost of hashing. */
+    detect_sha1_collisions: z.boolean().default(false),
+    /** How long objects stay that upstream dropped; 0s: for ever. */
+    prune_unreachable_after: duration().prefault(DEFAULTS.pruneUnreachableAfter),
+  }),
+  /** Limits for foreign credentials. */
+  border: section({
+    /** Credentials that begin so are refused, such as `ghp_` or `github_pat_`. */
+    block_token_prefixes: z.array(text).default([]),
+    /** Whether git without a credential is refused. */
+    block_anonymous_git: z.boolean().default(false),
+    /** Owners whose repositories such credentials, and requests without one, reach; empty: all. */
+    allowed_owners: z.array(text).default([]),
+  }),
+  tokens: section({
+    max_duration: duration().prefault(DEFAULTS.tokenMaxDuration),
+    /** Whether a proxy token may be for every repository or every scope (`*`). */
+    allow_unrestricted: z.boolean().default(false),
+    /** Whether a push needs `workflows:write` and `contents:write`, because its content is not examined. */
+    push_needs_workflows: z.boolean().default(false),
+    /** Whether a token may be without expiry (`never`). */
+    allow_never: z.boolean().default(false),
+    /** Longest life of an administration token. */
+    admin_max_duration: duration().prefault(DEFAULTS.adminTokenMaxDuration),
+    /** Requests of one token per minute, on git and API together; 0: no bound. */
+    requests_per_minute: bounded(BOUNDS.requestsPerMinute).default(DEFAULTS.requestsPerMinute),
+  }),
+  audit: section({
+    /** Days that audit records are kept; 0: for ever. */
+    retention_days: bounded(BOUNDS.auditRetentionDays).default(DEFAULTS.auditRetentionDays),
+  }),
+  limits: section({
+    git_command_bytes: bounded(BOUNDS.gitCommandBytes).default(DEFAULTS.gitCommandBytes),
+    /** Concurrent requests of one client address; 0: no limit. */
+    client_requests: bounded(BOUNDS.clientRequests).default(DEFAULTS.clientRequests),
+  }),
+  log: section({
+    level: z.enum(LOG_LEVELS).default("info"),
+    format: z.enum(LOG_FORMATS).default("auto"),
+  }),
 });
 
 export type Config = z.output<typeof configSchema>;

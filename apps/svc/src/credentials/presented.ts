@@ -1,11 +1,11 @@
 import { claimedKind, holdsTokenPrefix, type TokenKind } from "./token-format.ts";
 
 /**
- * What an `Authorization` header presents:
+ * Credential in an `Authorization` header:
  * - `none`: there is no header
- * - `own`: a token of ours (by its prefix)
+ * - `own`: one of our tokens (by its prefix)
  * - `foreign`: somebody else's credential
- * - `garbled`: holds one of our prefixes, but not where a credential stands; it must not go upstream
+ * - `garbled`: holds one of our prefixes, but not in the place of a credential; it must not go upstream
  */
 export type Presented =
   | { readonly kind: "none" }
@@ -25,7 +25,7 @@ export function presentedCredential(authorization: string | undefined): Presente
     : { kind: "foreign" };
 }
 
-/** Where a credential stands in an `Authorization`: the likelier place first. */
+/** Places of a credential in an `Authorization`: the likelier place first. */
 export function credentialCandidates(authorization: string): string[] {
   const [, scheme = "", value = ""] = /^\s*(\S+)\s*(.*?)\s*$/s.exec(authorization) ?? [];
   if (["bearer", "token"].includes(scheme.toLowerCase())) return [value];
@@ -45,7 +45,7 @@ export function credentialWords(authorization: string): string[] {
   return [authorization, ...hiddenTexts(authorization)].flatMap((text) => text.split(/[\s,;:="'\0]+/));
 }
 
-/** What the words of a header decode to as base64, in any scheme; without the NULs of UTF-16. */
+/** The words of a header, decoded as base64, in any scheme; without the NULs of UTF-16. */
 function hiddenTexts(authorization: string): string[] {
   const words = authorization.match(/[A-Za-z0-9+/_-]{8,}/g) ?? [];
   return words.map((word) => Buffer.from(word, "base64").toString("latin1").replaceAll("\0", ""));

@@ -28,12 +28,12 @@ export function createToken(kind: TokenKind): Secret {
   return new Secret(body + checksum(body));
 }
 
-/** The kind that a text's prefix claims, whether or not it is a token; undefined: not one of ours. */
+/** The kind that a text's prefix claims, whether or not it is a token; undefined: not one of our prefixes. */
 export function claimedKind(text: string): TokenKind | undefined {
   return KINDS.find(([, prefix]) => text.startsWith(prefix))?.[0];
 }
 
-/** Whether the text has the form and checksum of a token of ours. Says nothing about whether it was issued. */
+/** Whether the text has the form and checksum of one of our tokens. It may never have been issued. */
 export function isWellFormed(text: string): boolean {
   const kind = claimedKind(text);
   if (kind === undefined) return false;
@@ -50,7 +50,7 @@ export function holdsTokenPrefix(text: string): boolean {
 /** Tokens of code hosts that tell what they are by their form (docs.github.com, "GitHub's token formats"). */
 const HOST_TOKEN = /gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}/;
 
-/** Whether a text holds a token of ours or of a code host: such a text is not written down. */
+/** Whether a text holds one of our tokens or one of a code host. Such a text is not logged. */
 export function holdsCredential(text: string): boolean {
   return ANY_PREFIX.test(text) || HOST_TOKEN.test(text);
 }
@@ -65,7 +65,7 @@ export function withoutCredentials(text: string): string {
     );
 }
 
-/** What is stored of a token: its SHA-256 (a random 256-bit value needs no slow hash), and its start for people. */
+/** The stored form of a token: its SHA-256 (a random 256-bit value needs no slow hash). */
 export function tokenHash(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }

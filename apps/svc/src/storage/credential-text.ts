@@ -16,7 +16,7 @@ export function credentialText({ accessToken, refreshToken, expiresAt }: HostCre
   );
 }
 
-/** @throws SvcError `encryption_key`: it is no such text */
+/** @throws SvcError `encryption_key`: it is not such a text */
 export function readCredential(text: Secret): HostCredential {
   const revealed = text.reveal();
   // Before refresh tokens were kept, the text was the access token alone.

@@ -2,7 +2,7 @@ import type { Secret } from "@devplat/base";
 import type { MigrationState } from "./migration-state.ts";
 import type { Store } from "./store.ts";
 
-/** What stored secrets are encrypted with, in databases that do not encrypt by themselves. */
+/** Keys that encrypt stored secrets, in databases that do not encrypt by themselves. */
 export interface EncryptionKeys {
   readonly current: Secret;
   /** Still decrypts. */
@@ -13,7 +13,7 @@ export interface EncryptionKeys {
 export interface Database {
   state(): Promise<MigrationState>;
   /**
-   * Applies what is pending, all or nothing. Safe to run from several processes at once: one does it, the others wait.
+   * Applies what is pending, all or nothing. Several processes may run it concurrently: one does it, the others wait.
    *
    * @returns the names of the migrations that were applied now
    * @throws SvcError `database_ahead`, or `database_unavailable` naming the migration that failed

@@ -5,7 +5,7 @@ import { sqlStore } from "./sql/sql-store.ts";
 import type { Store } from "./store.ts";
 import { isUniqueViolation, openSqlite } from "./sqlite/open.ts";
 
-/** The real store on a database in memory, for tests of what stands on it. */
+/** The real store on a database in memory, for tests of the parts above it. */
 export async function memoryStore(): Promise<Store> {
   const db = await openSqlite(":memory:");
   await migrate(db);

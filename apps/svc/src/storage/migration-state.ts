@@ -1,6 +1,6 @@
 import { SvcError } from "../errors.ts";
 
-/** What a database has of the changes that this program's form of it is made by. */
+/** Migrations of a database, compared with those of this program. */
 export interface MigrationState {
   readonly applied: readonly string[];
   readonly pending: readonly string[];

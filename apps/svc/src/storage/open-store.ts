@@ -14,7 +14,7 @@ export interface DatabaseSettings {
   readonly dsn: Secret | undefined;
   readonly vault: Omit<VaultSettings, "address">;
   readonly dataDir: string;
-  /** Most connections to a database server at once. */
+  /** Maximum concurrent connections to a database server. */
   readonly maxConnections: number;
 }
 

@@ -44,7 +44,7 @@ export interface SessionRecord {
   readonly tokenStart: string;
   readonly userId: string;
   readonly role: Role;
-  /** What an administration token is for; of a session the program that got it by the device flow, if one did. */
+  /** Purpose of an administration token. For a session, the program that got it by the device flow, if one did. */
   readonly name: string | undefined;
   readonly createdIp: string | undefined;
   /** The `User-Agent` that it began with, shortened by the caller. */
@@ -52,7 +52,7 @@ export interface SessionRecord {
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly lastSeenAt: number | undefined;
-  /** Of an administration token: id of the session or administration token that it was made with. */
+  /** For an administration token: id of the session or administration token that made it. */
   readonly mintedBy: string | undefined;
 }
 
@@ -145,7 +145,7 @@ export interface OneTimeRecord {
 }
 
 /**
- * What the service remembers. Every method may throw SvcError `database_unavailable` (remedy `retry`), and no other
+ * Data that the service keeps. Every method may throw SvcError `database_unavailable` (remedy `retry`), and no other
  * code than those named. A write that has resolved survives a crash of the process. `undefined` and `false` mean "not there";
  * they are never errors.
  */
@@ -159,10 +159,11 @@ export interface Store {
   readonly leases: LeaseStore;
   readonly audit: AuditStore;
   /**
-   * Encrypts anew what is not under the current key. May run beside the service, and again after it was broken off.
+   * Encrypts secrets again that are not under the current key. It may run while the service runs, and again after it was
+   * interrupted.
    *
    * @param progress called with the number done and the number found, now and then
-   * @returns how many secrets were encrypted anew; 0 in a store that needs no encryption of ours
+   * @returns how many secrets were encrypted; 0 in a store that encrypts by itself
    * @throws SvcError `encryption_key`: a secret is under a key that is not known here
    */
   rekey(progress: (done: number, total: number) => void): Promise<number>;
@@ -271,6 +272,6 @@ export interface OneTimeStore {
 export interface LeaseStore {
   /** True: the holder has it until `now + ttlMs`; also when it had it before. False: another has it. */
   acquire(name: string, holder: string, ttlMs: number, now: number): Promise<boolean>;
-  /** Nothing happens when another has it by now. */
+  /** Nothing happens if another has it already. */
   release(name: string, holder: string): Promise<void>;
 }

@@ -37,11 +37,11 @@ export interface ActivitySnapshot {
   readonly since: number;
   /** {@link ACTIVITY_MINUTES} of them, the running one last. */
   readonly minutes: readonly MinuteCounts[];
-  /** Of the same time, the slowest first. */
+  /** Slow fetches of the same time, the slowest first. */
   readonly slowest: readonly SlowFetch[];
   /** Newest first. */
   readonly denials: readonly RecentDenial[];
-  /** Tokens of ours that were used in the same time. */
+  /** Our tokens that were used in the same time. */
   readonly tokensInUse: number;
   /** The last answer of the code host, status 0: none came; undefined: it was not asked yet. */
   readonly codeHost: { readonly status: number; readonly at: number } | undefined;
@@ -53,7 +53,7 @@ interface Minute {
   slow: SlowFetch[];
 }
 
-/** What happened in the last hour, for the dashboard: in memory, and of this process alone. */
+/** Requests of the last hour, for the dashboard. They are kept in memory, for this process alone. */
 export class Activity {
   readonly #clock: Clock;
   readonly #since: number;

@@ -47,7 +47,7 @@ describe("IdleCollector", () => {
     );
   });
 
-  it("does not collect where little is new since the last time; less is worth it where nothing runs", async () => {
+  it("does not collect little that is new; an unused thread collects less", async () => {
     const looks = [100, 60, 71, 73].map((used) => ({ used, busy: 0.05 }));
     assert.deepEqual(await collections(looks), [0, 3]);
     const unused = [100, 41, 47, 49].map((used) => ({ used, busy: 0 }));

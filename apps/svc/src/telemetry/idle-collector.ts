@@ -13,7 +13,7 @@ const IDLE_UTILIZATION = 0.1;
 const UNUSED_UTILIZATION = 0.01;
 const WORTHWHILE_UNUSED_BYTES = 8 * 1024 * 1024;
 
-/** What is looked at and done. Default: this process. */
+/** Measurements and the collection. Default: those of this process. */
 export interface CollectorParts {
   readonly usedBytes: () => number;
   readonly collect: () => void;

@@ -65,7 +65,7 @@ describe("RepositoryLabelling", () => {
     assert.deepEqual(labels.unlisted("oRG", "rEPO", false), { owner: "Org", repo: "Repo" });
   });
 
-  it("gives unlisted repositories labels from the first 200 of the code host on, and only so many [svc 5.8]", () => {
+  it("gives labels to a limited number of unlisted repositories that exist [svc 5.8]", () => {
     const labels = new RepositoryLabelling();
     assert.deepEqual(labels.unlisted("o", "refused", false), { owner: "", repo: "" });
     for (let at = 0; at < MAX_UNLISTED_SERIES; at++) {

@@ -4,11 +4,11 @@ import { RepositoryLabelling, type RepositoryLabels } from "./repository-labels.
 
 export type FetchResult = "hit" | "miss" | "rejected" | "error";
 export type RequestResult = FetchResult | "nocache" | "bypass" | "passthrough";
-/** What part of the decision on a request was timed. */
+/** Timed part of the decision on a request. */
 export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
 /** Where bytes sent to clients came from. */
 export type ByteSource = "response" | "pack" | "upstream";
-/** What a request to the code host was for. */
+/** Purpose of a request to the code host. */
 export type UpstreamKind = "info_refs" | "ls_refs" | "probe" | "fetch" | "warm" | "pass_through" | "api";
 
 /** Seconds. Decisions take microseconds to milliseconds, a probe of the code host up to seconds. */

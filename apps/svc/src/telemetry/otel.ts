@@ -1,12 +1,12 @@
 import type { ObservedRequest } from "./observed-request.ts";
 
-/** What is exported to a collector by OTLP. */
+/** Export to a collector by OTLP. */
 export interface OpenTelemetry {
   /** One span for the request; to be called once, when its answer is closed. */
   request(context: ObservedRequest): void;
   /** A line of the log, as JSON. */
   log(line: string): void;
-  /** Sends what is left, for a few seconds at most. Never rejects. */
+  /** Sends the rest, for a few seconds. Never rejects. */
   close(): Promise<void>;
 }
 

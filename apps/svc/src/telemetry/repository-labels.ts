@@ -8,7 +8,7 @@ export interface RepositoryLabels {
   readonly repo: string;
 }
 
-/** What all further unlisted repositories are summed under. */
+/** Labels of the sum of all further unlisted repositories. */
 const SUMMED: RepositoryLabels = { owner: "", repo: "" };
 
 /**

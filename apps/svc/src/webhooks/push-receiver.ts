@@ -85,7 +85,7 @@ export class PushReceiver {
         detail: "No webhook secret is configured: host.webhook_secret, or that of an app",
       });
     }
-    // What cannot be signed is not worth reading.
+    // A body without a possible signature is not read.
     const body = hasSignatureForm(from.signature) ? await this.#read(request, from.address) : undefined;
     if (body === undefined || !isSigned(body, from.signature, secrets)) {
       limits.login(from.address);

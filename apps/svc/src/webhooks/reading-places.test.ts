@@ -24,7 +24,7 @@ describe("places for bodies of webhooks", () => {
     );
   });
 
-  it("who holds most places gives one up, whoever came first; an IPv6 network is one address", () => {
+  it("the address with most places loses one; an IPv6 network is one address", () => {
     const { places, pass } = at();
     const first = places.take("198.51.100.1");
     const many = Array.from({ length: 7 }, (_, index) => places.take(`2001:db8::${index}`));
@@ -34,7 +34,7 @@ describe("places for bodies of webhooks", () => {
     assert.equal(many.filter(({ signal }) => signal.aborted).length, 1);
   });
 
-  it("a reading that has only begun keeps its place; the newcomer is told to come again", () => {
+  it("a reading that has only begun keeps its place; a new body is refused", () => {
     const { places, pass } = at();
     const taken = Array.from({ length: 8 }, () => places.take("192.0.2.1"));
     pass(999);
@@ -42,7 +42,7 @@ describe("places for bodies of webhooks", () => {
     assert.ok(taken.every(({ signal }) => !signal.aborted));
   });
 
-  it("a place that was left is free, and leaving twice or after losing it frees no other", () => {
+  it("a place that was left is free; leaving it again frees no other", () => {
     const { places, pass } = at();
     const taken = Array.from({ length: 8 }, () => places.take("192.0.2.1"));
     pass(1000);

@@ -6,7 +6,7 @@ import type { Store } from "../store.ts";
 import { credential, comparable, sessionRecord } from "./records.ts";
 
 export function accountCases(store: () => Store): void {
-  it("a login is one user in any case of letters, also when two ask at once", async () => {
+  it("a login is one user in any case of letters, also for concurrent callers", async () => {
     const { users } = store();
     const [one, two] = await Promise.all([
       users.ensure("Alice", randomUUIDv7(), 1),
@@ -27,7 +27,7 @@ export function accountCases(store: () => Store): void {
     assert.equal((await users.ensure("alice", randomUUIDv7(), 3)).hostUserId, undefined);
   });
 
-  it("a login that another code-host user has taken over gets a new record, and the old one loses the name", async () => {
+  it("a login that another host user took gets a new record; the old one is renamed", async () => {
     const { users } = store();
     const before = await users.ensureHost("17", "alice", randomUUIDv7(), 1);
     const after = await users.ensureHost("18", "Alice", randomUUIDv7(), 2);
@@ -40,7 +40,7 @@ export function accountCases(store: () => Store): void {
     assert.equal(back.id, before.id);
   });
 
-  it("a login made without a code host is not inherited by the code host's user of that name", async () => {
+  it("a code-host user does not inherit a login that was made without a code host", async () => {
     const { users } = store();
     const local = await users.ensure("alice", randomUUIDv7(), 1);
     const host = await users.ensureHost("17", "alice", randomUUIDv7(), 2);

@@ -61,7 +61,7 @@ export function auditCases(store: () => Store): void {
     );
   });
 
-  it("a text that is no cursor gives an empty page", async () => {
+  it("a text that is not a cursor gives an empty page", async () => {
     const { audit } = store();
     await audit.append([auditRecord()]);
     for (const cursor of ["", "x", "1.x", "' OR 1=1 --"]) {
@@ -69,7 +69,7 @@ export function auditCases(store: () => Store): void {
     }
   });
 
-  it("audit records are filtered by action, actor, target, outcome and time, all together", async () => {
+  it("audit records are filtered by action, actor, target, outcome and time together", async () => {
     const { audit } = store();
     const fetched = auditRecord({ at: 10, action: "git.fetch", target: "acme/Widgets" });
     const pushed = auditRecord({ at: 20, action: "git.push", target: "acme/Widgets", outcome: "denied" });

@@ -3,9 +3,9 @@ import { it } from "node:test";
 import type { Store } from "../store.ts";
 import { oneTimeRecord } from "./records.ts";
 
-/** What instances share for a short time: one-time entries and leases. */
+/** Data that instances share for a short time: one-time entries and leases. */
 export function sharedCases(store: () => Store): void {
-  it("a one-time entry is taken once, also when several ask at once", async () => {
+  it("a one-time entry is taken once, also by concurrent callers", async () => {
     const { oneTime } = store();
     const record = oneTimeRecord();
     assert.equal(await oneTime.put(record, 1), true);
@@ -91,7 +91,7 @@ export function sharedCases(store: () => Store): void {
     assert.equal(await leases.acquire("other", "four", 100, 0), true);
   });
 
-  it("a lease that ended goes to the next, and its former holder's release changes nothing", async () => {
+  it("a lease that ended has a new holder; a release by the old one changes nothing", async () => {
     const { leases } = store();
     await leases.acquire("sweep", "one", 100, 0);
     assert.equal(await leases.acquire("sweep", "two", 100, 100), true);

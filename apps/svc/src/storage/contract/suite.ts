@@ -7,7 +7,7 @@ import { cachedRepositoryCases } from "./cached-repositories.ts";
 import { sharedCases } from "./shared.ts";
 import { tokenCases } from "./tokens.ts";
 
-/** What every implementation of the store contract passes. `open` gives an empty store each time. */
+/** Suite that every implementation of the store contract passes. `open` gives an empty store each time. */
 export function storeContract(name: string, open: () => Promise<Store>): void {
   describe(`store contract: ${name}`, () => {
     let store: Store;

@@ -41,7 +41,7 @@ export function tokenCases(store: () => Store): void {
     assert.deepEqual(await ids(one.userId), [one.id]);
   });
 
-  it("tokens are listed and counted by the session that made them; those that ended do not count", async () => {
+  it("tokens are listed and counted by session; tokens that ended do not count", async () => {
     const { tokens } = store();
     const [mintedBy, other, none] = [randomUUIDv7(), randomUUIDv7(), randomUUIDv7()];
     const now = 1_700_000_000_500;
@@ -73,7 +73,7 @@ export function tokenCases(store: () => Store): void {
     assert.deepEqual(await tokens.countMintedBy([], now), new Map());
   });
 
-  it("tokens come page by page, each once, and a text that is no cursor gives an empty page", async () => {
+  it("tokens come page by page, each once; an unknown cursor gives an empty page", async () => {
     const { tokens } = store();
     const times = [1, 2, 2, 2, 3];
     const made = await Promise.all(times.map(async (createdAt) => tokenRecord(store(), { createdAt })));
@@ -117,7 +117,7 @@ export function tokenCases(store: () => Store): void {
     assert.deepEqual(comparable(await tokens.get(record.id)), comparable(used));
   });
 
-  it("uses that two instances report at once are all counted", async () => {
+  it("uses that two instances report concurrently are all counted", async () => {
     const { tokens } = store();
     const record = await tokenRecord(store());
     await tokens.insert(record);

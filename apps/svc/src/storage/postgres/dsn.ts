@@ -71,7 +71,7 @@ function tlsOf(parameters: URLSearchParams, host: string): ConnectionOptions | u
   // As libpq has it: with an authority of one's own, `require` means `verify-ca`.
   const verified = mode !== "require" || ca !== undefined;
   return {
-    // What the certificate is compared with; an address is no server name (RFC 6066, section 3).
+    // The certificate is compared with this name. An address is not a server name (RFC 6066, section 3).
     ...(host.startsWith("/") ? {} : isIP(host) === 0 ? { servername: host } : { host }),
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined || key === undefined ? {} : { cert, key }),
@@ -92,7 +92,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw refused("it holds a % that is no percent-encoding; write a % of a password as %25");
+    throw refused("it holds a % that does not begin a percent-encoding; write a % of a password as %25");
   }
 }
 

@@ -8,7 +8,7 @@ import { DSN_FORM, parsePostgresDsn } from "./dsn.ts";
 
 /** Milliseconds for a connection, TLS and login included. */
 const CONNECT_TIMEOUT_MS = 5000;
-/** Milliseconds for one statement on the server: every one of ours takes a few. */
+/** Milliseconds for one statement on the server: all of our statements take a few. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 /** Milliseconds without an answer after which a connection counts as dead: beyond the server's own limit. */
 const READ_TIMEOUT_MS = 15_000;
@@ -19,7 +19,7 @@ const IDLE_MS = 60_000;
 
 export interface PostgresOptions {
   readonly dsn: Secret;
-  /** Most connections at once. */
+  /** Maximum concurrent connections. */
   readonly maxConnections: number;
   /** Statements may take minutes. Default false. */
   readonly forMigration?: boolean;
@@ -82,7 +82,7 @@ export function isUniqueViolation(error: unknown): boolean {
   return systemCode(error) === "23505";
 }
 
-/** Gives no connection back for others that once did not answer: its late answer would meet another question. */
+/** Discards a connection that once did not answer, because its late response would be read for another query. */
 class CarefulPool implements PostgresPool {
   readonly #pool: Pool;
 
@@ -97,7 +97,7 @@ class CarefulPool implements PostgresPool {
       try {
         return await client.query(text, values);
       } catch (error) {
-        // What the server says has a code; what is said for want of an answer has none.
+        // Errors of the server have a code. Errors about a missing response have none.
         if (systemCode(error) === undefined) silent = true;
         throw error;
       }

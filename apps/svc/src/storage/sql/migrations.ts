@@ -166,7 +166,7 @@ async function appliedMigrations<T>(db: Kysely<T>): Promise<readonly string[]> {
 }
 
 /**
- * Applies what is pending, all or nothing. Safe to run from several processes at once.
+ * Applies what is pending, all or nothing. Several processes may run it concurrently.
  *
  * @returns the names of the migrations that were applied now
  * @throws SvcError `database_ahead`, or `database_unavailable` naming the migration that failed

@@ -49,7 +49,7 @@ export class NodeSqliteDialect implements Dialect {
   }
 }
 
-/** SQLite's DDL is transactional, which kysely leaves aside: so a migration is all or nothing, and one at a time. */
+/** SQLite's DDL is transactional, and kysely does not use that. So a migration is all or nothing, and one at a time. */
 class TransactionalDdlAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;

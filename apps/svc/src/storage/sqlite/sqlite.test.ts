@@ -50,7 +50,7 @@ describe("sqlite store", () => {
     await again.close();
   });
 
-  it("a file that is no database is named", async () => {
+  it("a file that is not a database is named", async () => {
     const path = join(folder, "text.db");
     writeFileSync(path, "not a database, but long enough to be looked at as one".repeat(20));
     await assert.rejects(openSqlite(path), { code: "database_unavailable", message: /text\.db/ });
@@ -85,7 +85,7 @@ describe("migrations", () => {
     await db.destroy();
   });
 
-  it("two processes may migrate at once", async () => {
+  it("two processes may migrate concurrently", async () => {
     const path = fresh();
     const [one, two] = [await openSqlite(path), await openSqlite(path)];
     await Promise.all([migrate(one), migrate(two)]);

@@ -4,11 +4,11 @@ import { SvcError } from "../../errors.ts";
 
 /** Tries of a change that others make at the same time. Each round one of them succeeds. */
 const MAX_TRIES = 50;
-/** Milliseconds, at most, between two tries: random, so that those who met once do not meet again. */
+/** Maximum milliseconds between two tries. The pause is random, so that two callers that met once do not meet again. */
 const MAX_PAUSE_MS = 20;
 /** Vault's words for a check-and-set version that is not the stored one. */
 const CAS_REFUSAL = "check-and-set parameter";
-/** Documents read at once. */
+/** Concurrent reads of documents. */
 const CONCURRENT_READS = 16;
 
 /** A document as it is stored. */
@@ -48,7 +48,7 @@ export class VaultKv {
     return { value: JSON.parse(text) as T, version: data.get("metadata").get("version").integer() };
   }
 
-  /** Several at once, in the order of their paths; those that are not there are left out. */
+  /** Several documents, in the order of their paths. Missing ones are left out. */
   async readAll<T>(paths: readonly string[]): Promise<readonly Stored<T>[]> {
     const found: (Stored<T> | undefined)[] = [];
     for (let start = 0; start < paths.length; start += CONCURRENT_READS) {
@@ -84,7 +84,7 @@ export class VaultKv {
       if (await this.write(path, value, stored?.version ?? 0)) return value;
       await sleep(Math.random() * MAX_PAUSE_MS);
     }
-    throw new SvcError("database_unavailable", "Vault: a record is changed by too many at once", {
+    throw new SvcError("database_unavailable", "Vault: too many instances change a record concurrently", {
       remedy: "retry",
     });
   }

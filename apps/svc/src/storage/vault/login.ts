@@ -8,7 +8,7 @@ import { unavailable } from "./kv.ts";
 export type VaultAuth =
   | { readonly method: "token"; readonly token: Secret | undefined }
   | { readonly method: "approle"; readonly mount: string; readonly roleId: string; readonly secretId: Secret }
-  /** The service account's token, read anew for each login: Kubernetes replaces it. */
+  /** The service account's token, read again for each login, because Kubernetes replaces it. */
   | {
       readonly method: "kubernetes";
       readonly mount: string;

@@ -12,7 +12,7 @@ export interface VaultSettings {
   /** `https://host:port`. */
   readonly address: Secret | undefined;
   readonly namespace: string | undefined;
-  /** Of a KV version 2 engine. */
+  /** Mount of a KV version 2 engine. */
   readonly mount: string;
   /** Folder for all that is ours. */
   readonly prefix: string;
