@@ -104,6 +104,7 @@ describe("the object store behind a miss", () => {
         clone(stand, "shared", `shared-${at}`, ["--bare", "--depth", "1"]),
       ),
     );
+    await stand.cache.settled();
     assert.equal(stand.upstream("fetch"), 0);
     assert.equal((await stand.metric("svc_cache_pack_seconds_count")) - made, 1);
   });

@@ -79,10 +79,10 @@ export class BaseFetches {
    * @param waitMs for a turn, at most
    * @throws in `outcome`: AskFailed, AnswerBroke, or the error of the pack or the disk
    */
-  fetch(job: FetchJob, missing: MissingWants, store: Mirror, waitMs: number): BaseFetch {
+  fetch(job: FetchJob, missing: MissingWants, mirror: Mirror, waitMs: number): BaseFetch {
     const key = keyOf(job, missing);
     const { promise: firstByte, resolve } = Promise.withResolvers<void>();
-    const outcome = this.#fetch(job, missing, store, waitMs, resolve).finally(() =>
+    const outcome = this.#fetch(job, missing, mirror, waitMs, resolve).finally(() =>
       this.#running.delete(key),
     );
     const fetching = { outcome, firstByte };
@@ -93,7 +93,7 @@ export class BaseFetches {
   async #fetch(
     job: FetchJob,
     { wants, tips, view }: MissingWants,
-    store: Mirror,
+    mirror: Mirror,
     waitMs: number,
     begun: () => void,
   ): Promise<BaseFetchOutcome> {
@@ -117,7 +117,7 @@ export class BaseFetches {
     };
     try {
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
-      await store.receive({ open, format, wants, shown: tips.refs.values(), covered });
+      await mirror.receive({ open, format, wants, shown: tips.refs.values(), covered });
     } catch (error) {
       if (error instanceof NoTurn) return { kind: "busy" };
       if (error instanceof FetchRefused) return { kind: "refused", answer: error.answer };
@@ -130,7 +130,7 @@ export class BaseFetches {
       release?.();
     }
     if (related || !asked) return { kind: "filled", asked };
-    const now = await store.view(format);
+    const now = await mirror.view(format);
     if (now === undefined) return { kind: "filled", asked };
     try {
       const same = await shareHistory(now, [...wants, ...tips.oids], before);

@@ -22,12 +22,12 @@ export interface BackgroundFillOptions {
 }
 
 /**
- * Fills empty stores behind requests whose own answers cannot: shallow and filtered ones, check-outs by id. One fill
- * per repository at a time, with the credential of the request that set it off.
+ * Fills empty mirrors behind requests whose responses cannot fill them: shallow and filtered fetches, check-outs by id.
+ * One fill per repository at a time, with the credential of the request that caused it.
  */
 export class BackgroundFills {
   readonly #options: BackgroundFillOptions;
-  readonly #stores: Mirrors;
+  readonly #mirrors: Mirrors;
   readonly #slots: UpstreamSlots;
   readonly #faults: FaultLog;
   readonly #running = new Set<string>();
@@ -35,9 +35,9 @@ export class BackgroundFills {
   readonly #tooBig = new WeakMap<CachedRepository, number>();
   readonly #ended = new AbortController();
 
-  constructor(options: BackgroundFillOptions, stores: Mirrors, slots: UpstreamSlots, faults: FaultLog) {
+  constructor(options: BackgroundFillOptions, mirrors: Mirrors, slots: UpstreamSlots, faults: FaultLog) {
     this.#options = options;
-    this.#stores = stores;
+    this.#mirrors = mirrors;
     this.#slots = slots;
     this.#faults = faults;
   }
@@ -73,8 +73,8 @@ export class BackgroundFills {
 
   async #fill(job: FetchJob): Promise<void> {
     const { repository, format, fetch } = job;
-    const store = this.#stores.of(repository.id);
-    const view = await store.view(format);
+    const mirror = this.#mirrors.of(repository.id);
+    const view = await mirror.view(format);
     view?.release();
     if (view !== undefined || fetch === undefined) return;
     const wants = new Set([...fetch.wants, ...job.wantedRefs.values()]);
@@ -93,7 +93,7 @@ export class BackgroundFills {
       return bounded(packOf(answer), this.#options.maxBytes);
     };
     const shown = repository.tips.recent().refs.values();
-    await store.receive({ open, format, wants: [...wants], shown, ifEmpty: true });
+    await mirror.receive({ open, format, wants: [...wants], shown, ifEmpty: true });
   }
 }
 
