@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, it } from "node:test";
 import { freePort } from "@devplat/testkit";
+import { PortGuard } from "../../apps/agent/src/surfaces/web/access/port-guard.ts";
 import {
-  PortGuard,
   systemSocketOwners,
   type SocketOwners,
-} from "../../apps/agent/src/surfaces/web/access/port-guard.ts";
+} from "../../apps/agent/src/surfaces/web/access/socket-owners.ts";
 import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import { connectAsNobody } from "./agent-web/foreign-connections.ts";
 

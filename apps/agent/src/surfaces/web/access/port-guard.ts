@@ -2,8 +2,9 @@ import { readFile } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { once } from "node:events";
 import { inodeOf } from "./socket-inode.ts";
+import type { SocketOwners, SocketTable } from "./socket-owners.ts";
 import { SocketSnapshots } from "./socket-snapshots.ts";
-import { endpoint, parseSocketTable, TCP_STATE, type SocketRecord } from "./socket-table.ts";
+import { endpoint, TCP_STATE, type SocketRecord } from "./socket-table.ts";
 
 /** The other end may have sent all that it will send, and still wait for the response. */
 const PEER_STATES: readonly number[] = [TCP_STATE.established, TCP_STATE.finWait1, TCP_STATE.finWait2];
@@ -18,22 +19,6 @@ const MAX_LOOKS = 3;
  * - `unknown`: no record of it, or one of the ends has closed the connection already.
  */
 export type Owner = "own" | "other" | "unknown";
-
-/** IPv4 sockets, and IPv6 sockets; the latter may speak IPv4 with a mapped address. */
-export type SocketTable = "tcp" | "tcp6";
-
-/** The socket lists of the kernel, and the user of this process. A parameter, so that a test can be another user. */
-export interface SocketOwners {
-  /** Sockets of this network namespace with a port at either end. Rejects where there is no such list. */
-  read(table: SocketTable, port: number): Promise<readonly SocketRecord[]>;
-  /** Effective user id of this process; undefined where there is none. */
-  readonly uid: number | undefined;
-}
-
-export const systemSocketOwners: SocketOwners = {
-  read: async (table, port) => parseSocketTable(await readFile(`/proc/net/${table}`, "latin1"), port),
-  uid: process.geteuid?.(),
-};
 
 /**
  * Tells whose process is at the other end of a loopback connection. Any user of the host can connect to a loopback

@@ -1,5 +1,5 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
-import { systemSocketOwners } from "./port-guard.ts";
+import { systemSocketOwners } from "./socket-owners.ts";
 import { endpoint, TCP_STATE } from "./socket-table.ts";
 
 /**

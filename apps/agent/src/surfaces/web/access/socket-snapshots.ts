@@ -1,4 +1,4 @@
-import type { SocketOwners, SocketTable } from "./port-guard.ts";
+import type { SocketOwners, SocketTable } from "./socket-owners.ts";
 import type { SocketRecord } from "./socket-table.ts";
 
 /** One table of sockets as it is read again and again. */
