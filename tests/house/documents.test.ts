@@ -15,7 +15,7 @@ const DOCUMENTS = globSync(["*.md", "docs/**/*.md", "apps/*/README.md", "package
 });
 /** Spans of code that look like a path below one of our folders. */
 const PATH_SPAN = /`((?:apps|packages|tests|tools|bench|docs)\/[\w./-]+)`/g;
-/** The target of a Markdown link or image, without what stands behind `#`. */
+/** Target of a Markdown link or image, without the part after `#`. */
 const LINK = /\]\(([^)\s#]+)(?:#[^)]*)?\)/g;
 
 /** The address of a heading within its page, as code hosts make it. */
@@ -86,7 +86,7 @@ describe("documents", () => {
     assert.deepEqual(listed.toSorted(), [...used].toSorted());
   });
 
-  it("every configuration key of svc is in docs/svc/configuration.md with its environment variable", () => {
+  it("docs/svc/configuration.md has each configuration key with its variable", () => {
     const text = read("docs/svc/configuration.md");
     const keys = environmentKeys(svcSchema, "SVC");
     assert.ok(keys.length > 30);
@@ -117,7 +117,7 @@ describe("documents", () => {
     );
   });
 
-  it("every decision record stands in the index under its title", () => {
+  it("every decision record is in the index under its title", () => {
     const index = read("docs/decisions/README.md");
     const records = globSync("docs/decisions/[0-9]*.md", { cwd: ROOT }).map((path) =>
       path.slice("docs/decisions/".length),

@@ -99,7 +99,7 @@ describe("import directions", () => {
     assert.deepEqual(offences(product.filter(inFolder("packages/base/")), breaks), []);
   });
 
-  it("git-protocol imports node alone, git-store adds git-protocol, git-mirror adds git-store and base", () => {
+  it("git-protocol imports node, git-store also git-protocol, git-mirror also base", () => {
     const beyond =
       (...allowed: string[]) =>
       (_: Source, name: string): boolean =>
@@ -166,7 +166,7 @@ describe("import directions", () => {
       ["agent", 3],
     ] as const) {
       const root = `apps/${app}/src/`;
-      // A file beside the folders is a place of its own.
+      // A file next to the folders counts as its own folder.
       const placeOf = (path: string): string => {
         const parts = path.slice(root.length).split("/");
         return parts.length === 1 ? path : parts.slice(0, -1).slice(0, depth).join("/");
@@ -214,7 +214,7 @@ describe("import directions", () => {
 });
 
 describe("what no file holds", () => {
-  it("nothing outside bench reads the folder beside the repository", () => {
+  it("nothing outside bench reads the folder next to the repository", () => {
     // Put together, so that this file does not name it.
     const outside = ["..", "shared"].join("/");
     const readers = sources.filter(({ path, text }) => !path.startsWith("bench/") && text.includes(outside));

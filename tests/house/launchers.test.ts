@@ -39,7 +39,7 @@ for (const name of ["svc", "agent"]) {
       assert.equal(mode & 0o111, 0o111);
     });
 
-    it("runs the main file with its arguments unchanged and hands on the exit code, however it is called", async () => {
+    it("runs the main file with unchanged arguments, and returns its exit code", async () => {
       const args = ["one", "two words", "", "--flag=*"];
       const far = join(folder.path, "far");
       await symlink(join(root, "node_modules/.bin", name), far);

@@ -6,11 +6,11 @@ import { describe, it } from "node:test";
 import { run, tempFolder } from "@devplat/testkit";
 import { ROOT } from "./sources.ts";
 
-/** These show files before and after, or need a repository: a test beside each runs its examples. */
+/** Packages with their own test for the examples, which show files before and after or need a repository. */
 const TESTED_THERE = new Set(["document-edit", "git-store"]);
 const EXAMPLE = /^```ts\n(.*?)^```$/gms;
 const IMPORT = /(?<=from )"(?=@devplat\/|\w)([^":]+)"/g;
-/** What an example prints stands beside it or below. */
+/** Comment after or below an example, with its output. */
 const COMMENT = /(?:^|;\s*)\/\/ (.*)$/gm;
 
 describe("READMEs of the packages", () => {

@@ -69,7 +69,7 @@ export function readTexts(): { path: string; text: string }[] {
   }).map((path) => ({ path, text: readFileSync(join(ROOT, path), "utf8") }));
 }
 
-/** Folders of others' or generated files; `data` is what `npm start` writes. */
+/** Folders of foreign or generated files. `npm start` writes `data`. */
 const SKIPPED = new Set(["node_modules", ".git", "data", "results", ".work", "coverage"]);
 
 const IMPORTS = [

@@ -61,7 +61,7 @@ describe("test files", () => {
     );
   });
 
-  it("have an assertion in sight in each test, or a helper whose name says that it asserts", () => {
+  it("have an assertion in each test, or a helper with a name of an assertion", () => {
     const tests = readSources([])
       .filter(({ path }) => path.endsWith(".test.ts"))
       .flatMap(({ path, text }) => testsOf(text).map((test) => ({ path, ...test })));
@@ -86,7 +86,7 @@ describe("test files", () => {
     }
   });
 
-  it("those with a process of their own declare all tests before the first runs: the process ends with the last", () => {
+  it("test files with their own process declare all tests before the first one runs", () => {
     const found = readSources([]).filter(
       ({ path, text }) =>
         path.startsWith("tests/interop/") && path.endsWith(".test.ts") && TOP_LEVEL_AWAIT.test(text),

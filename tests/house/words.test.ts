@@ -23,6 +23,8 @@ const CLEAN_FOLDERS = [
   "packages/oauth/",
   "packages/secret-store/",
   "packages/web-kit/",
+  "tests/house/",
+  "tests/testkit/",
 ];
 
 const SOURCES = readSources([]);

@@ -3,7 +3,7 @@ import { chromiumProgram } from "./peer-programs.ts";
 
 /** A start on a loaded machine. */
 const START_LIMIT_MS = 90_000;
-/** What a page may take to show what is waited for; a hang ends by itself. */
+/** Time limit for a page to show what a test waits for. */
 const ACTION_LIMIT_MS = 60_000;
 
 export type { Browser, BrowserContext, Page } from "playwright-core";

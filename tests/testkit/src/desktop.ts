@@ -12,7 +12,7 @@ export interface ShownNotification {
 
 /** A real desktop without a screen: an X server, a session bus and a notification service. */
 export interface TestDesktop {
-  /** What a program of this desktop's session finds in its environment. */
+  /** Environment of a program in this desktop's session. */
   readonly environment: { readonly DISPLAY: string; readonly DBUS_SESSION_BUS_ADDRESS: string };
   /** The bytes on the clipboard; empty when nobody owns it. */
   clipboard(): Promise<Buffer>;

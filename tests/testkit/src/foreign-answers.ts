@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 
-/** What something other than a Vault server answers to a request that was meant for one. */
+/** A response to a Vault request that does not come from a Vault server. */
 export interface ForeignAnswerCase {
   readonly name: string;
   /** It has no body, which some of Vault's own successes do not have either. */

@@ -10,11 +10,11 @@ import { tempFolder } from "./temp-folder.ts";
 /** A real Gitea on loopback, on a database of its own, without SSH. */
 export interface Gitea {
   readonly url: string;
-  /** Where its REST API lies. */
+  /** Address of its REST API. */
   readonly apiUrl: string;
   /** Calls the API as the administrator. `path` is below `/api/v1`. Rejects for a status of 400 and above. */
   request(method: string, path: string, body?: unknown): Promise<unknown>;
-  /** A user, and a token of theirs with all rights. The password is {@link GITEA_PASSWORD}. */
+  /** Makes a user with a token that has all rights. The password is {@link GITEA_PASSWORD}. */
   createUser(login: string): Promise<{ readonly token: string }>;
   /** A repository with a README in it. */
   createRepository(owner: string, name: string, options?: { readonly private?: boolean }): Promise<void>;

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { until } from "./until.ts";
 
-/** Does something while a process stands still (SIGSTOP): its connections stay open, and it answers nothing. */
+/** Runs an action while a process is stopped (SIGSTOP). Its connections stay open, and it sends no response. */
 export async function whileHanging(pid: number, action: () => Promise<void>): Promise<void> {
   process.kill(pid, "SIGSTOP");
   try {

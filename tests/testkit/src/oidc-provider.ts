@@ -27,7 +27,7 @@ export interface OidcProvider {
 
 export interface OidcProviderOptions {
   /**
-   * Whether it stands in for a code host's logins: GitHub's addresses, PKCE required, the client's secret in the form,
+   * Whether it replaces a code host's logins: GitHub's addresses, PKCE required, the client's secret in the form,
    * access tokens of an hour with refresh tokens that rotate, and `/api/v3/user`. Default false.
    */
   readonly asCodeHost?: boolean;

@@ -82,7 +82,7 @@ export function postgresFolder(): string {
   return found;
 }
 
-/** OpenLDAP's server, which lies outside of an ordinary user's PATH. */
+/** OpenLDAP's server, which is not in the PATH of an ordinary user. */
 export function slapdProgram(): string {
   const found = onPath("slapd") ?? ["/usr/sbin/slapd", "/usr/libexec/slapd"].find((path) => existsSync(path));
   if (found === undefined) throw TestkitError.missing("slapd");

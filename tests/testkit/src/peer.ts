@@ -18,7 +18,7 @@ export interface PeerCommand {
   readonly isReady: (output: string) => boolean | Promise<boolean>;
 }
 
-/** A long-lived program that a test stands on. It dies with this process, however that ends. */
+/** A long-lived program that a test uses. It ends with this process, also if that is killed. */
 export interface Peer {
   readonly pid: number;
   /** Everything printed so far, both streams. */
@@ -88,7 +88,7 @@ async function untilReady(
   }
 }
 
-/** Whether a GET is answered with a status that `accept` takes; an address where nobody listens is no yes. */
+/** Whether the response to a GET has a status that `accept` allows. False if nobody listens at the address. */
 export async function answers(
   url: string,
   accept: (status: number) => boolean = (status) => status === 200,

@@ -9,7 +9,7 @@ import { tempFolder } from "./temp-folder.ts";
 
 /** A real Postgres on loopback, without durability: its data goes with it. */
 export interface Postgres {
-  /** Of the database `postgres`, with all rights and no password. */
+  /** URL of the database `postgres`, with all rights and no password. */
   readonly dsn: string;
   readonly pid: number;
   /** The certificate that it shows, which is its own authority (PEM), good for 127.0.0.1; only with `tls`. */

@@ -27,7 +27,7 @@ describe("run", () => {
     assert.deepEqual(done.stdoutBytes, Buffer.from([0x69, 0x6e, 0x20, 0xff]));
   });
 
-  it("a command that does not read its input, and one that a signal ends, are reported by their code", async () => {
+  it("reports the code of a command that ignores its input, or ends by a signal", async () => {
     assert.equal((await run("true", [], { input: "x".repeat(1_000_000) })).code, 0);
     assert.equal((await run("sh", ["-c", "kill -TERM $$"])).code, 143);
   });

@@ -5,7 +5,7 @@ import { constants } from "node:os";
 import { TestkitError } from "./errors.ts";
 import { gitEnvironment } from "./git-environment.ts";
 
-/** What a finished command left. `code` is the exit status, or 128 + the signal's number as in a shell. */
+/** Result of a command. `code` is the exit status, or 128 + the signal's number as in a shell. */
 export interface Finished {
   readonly code: number;
   /** As UTF-8 text; {@link stdoutBytes} holds the same as bytes. */
@@ -115,7 +115,7 @@ export async function stopGroup(child: ChildProcess, signal: NodeJS.Signals = "S
     await gone;
     clearTimeout(timer);
   }
-  // What the leader left behind (a child that ignored the signal) goes with it.
+  // Children that ignored the signal also end.
   killGroup(child, "SIGKILL");
 }
 

@@ -12,7 +12,7 @@ export interface SoftHsm {
   readonly token: string;
   /** Holds the user PIN, 0600. */
   readonly pinFile: string;
-  /** What a process needs to see this token and no other. */
+  /** Environment for a process that sees only this token. */
   readonly env: Readonly<Record<string, string>>;
   /** Labels of the private keys in it. */
   keys(): Promise<string[]>;

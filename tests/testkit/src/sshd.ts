@@ -38,7 +38,7 @@ export interface SshdOptions {
   readonly sftp?: string;
 }
 
-/** OpenSSH's server, which lies outside of an ordinary user's PATH. */
+/** OpenSSH's server, which is not in the PATH of an ordinary user. */
 export function sshdProgram(): string {
   // It insists on being called by its whole path.
   const found = onPath("sshd") ?? ["/usr/sbin/sshd", "/usr/libexec/sshd"].find((path) => existsSync(path));

@@ -7,7 +7,7 @@ import { SVC_LAUNCHER } from "./launchers.ts";
 import { answers, startPeer } from "./peer.ts";
 import { tempFolder } from "./temp-folder.ts";
 
-/** What a line of the log may take on a loaded machine. */
+/** Time limit for a line of the log on a loaded machine. */
 const LOG_LIMIT_MS = 30_000;
 
 export interface SvcOptions {
@@ -54,7 +54,7 @@ export interface Svc {
   addCachedRepository(owner: string, name: string): Promise<void>;
   /** SIGTERM; resolves with the exit code. Removes the data folder if it made it. */
   stop(): Promise<number>;
-  /** SIGKILL, at once; the data folder stays until {@link stop}. */
+  /** Sends SIGKILL immediately. The data folder stays until {@link stop}. */
   kill(): void;
 }
 

@@ -4,7 +4,7 @@ import { exitCode, killGroup, spawnGroup } from "./process.ts";
 /** A prompt that never comes, or an answer that is not taken, ends here. In milliseconds. */
 const TIMEOUT_MS = 60_000;
 
-/** What stands on the terminal, and how the command ended. */
+/** Text on the terminal, and the exit code of the command. */
 export interface TerminalSession {
   readonly code: number;
   /** Everything that was printed, standard error too. */

@@ -8,7 +8,7 @@ const POLL_MS = 10;
 /**
  * Waits until a condition gives something else than false or undefined. One that throws does not hold yet.
  *
- * @param describe the state that stands in the error of one that never holds
+ * @param describe gives the state for the error if the condition never holds
  * @returns what the condition gave
  */
 export async function until<Found>(

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What the proxy does instead of passing a request on. */
+/** Action of the proxy instead of passing a request on. */
 export type VaultFault =
   | { readonly status: number; readonly body?: string; readonly path?: RegExp }
   /** The connection ends without an answer. */

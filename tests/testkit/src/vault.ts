@@ -26,7 +26,7 @@ export interface VaultOptions {
 
 export interface VaultAnswer {
   readonly status: number;
-  /** The JSON answer; empty for 204 and for bodies that are no JSON object. */
+  /** The JSON response. Empty for 204 and for bodies that are not a JSON object. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 

@@ -18,13 +18,13 @@ interface User {
   readonly login: string;
   /** The code host's own number of the account. */
   readonly id: number;
-  /** What the token may do with git; `none` leaves only what everybody may. */
+  /** Rights of the token with git. With `none`, it has only the rights of everybody. */
   readonly level: "none" | "read" | "write";
   /** Lower-case "owner/name"; undefined: all. */
   readonly repositories: ReadonlySet<string> | undefined;
 }
 
-/** What a request's `Authorization` header says. */
+/** Content of a request's `Authorization` header. */
 export type Caller = { kind: "anonymous" } | { kind: "unknown" } | { kind: "user"; user: User };
 
 /** `allowed`, or the refusal's status. */
@@ -73,7 +73,7 @@ export class Access {
     }
   }
 
-  /** What a login's other tokens are limited to; undefined: nothing. */
+  /** Limits of a login's other tokens. Undefined: no limits. */
   repositoriesOf(login: string): readonly string[] | undefined {
     for (const user of this.#users.values()) {
       if (user.login === login && user.repositories !== undefined) return [...user.repositories];

@@ -6,7 +6,7 @@ export interface ApiAnswer {
   readonly body: unknown;
 }
 
-/** The path under which the REST API lies, as on GitHub Enterprise Server. */
+/** Path of the REST API, as on GitHub Enterprise Server. */
 export const API_PREFIX = "/api/v3";
 
 /** Answers the GitHub-shaped REST calls that are in use: the own user, and one repository. */

@@ -71,7 +71,7 @@ export class AppSide implements CodeHostApps {
   readonly #manifests = new Map<string, string>();
   #last = 1000;
 
-  /** @param prefix where the REST API lies */
+  /** @param prefix path of the REST API */
   constructor(access: Access, prefix: string) {
     this.#access = access;
     this.#prefix = prefix;

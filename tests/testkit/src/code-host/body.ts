@@ -29,7 +29,7 @@ export function sendBody(
     if (call.bytesOut === limit) {
       body.removeAllListeners();
       body.destroy();
-      // What was written has to reach the client first; then the socket goes without an end.
+      // The written bytes must reach the client first. Then the socket closes without an end.
       response.write(piece, cut);
     } else if (!response.write(piece)) {
       body.pause();

@@ -93,7 +93,7 @@ describe("code host", () => {
     assert.equal(await git(["-C", cloned(), "rev-parse", "--show-object-format"]), "sha256");
   });
 
-  it("git push with a credential moves the ref, whether the body is sized, chunked or gzip", async () => {
+  it("git push with a credential moves the ref, with sized, chunked and gzip bodies", async () => {
     const url = `${authorised("ada-token")}/acme/open`;
     const dir = join(work.path, String(++clones));
     await git(["clone", "-q", url, dir]);
@@ -122,7 +122,7 @@ describe("code host", () => {
     assert.equal(answer.status, 403);
   });
 
-  it("a private repository answers 401 to nobody, 404 to a stranger, 200 to every form of a credential", async () => {
+  it("a private repository sends 401, 404 to a foreign credential, and 200 to its own", async () => {
     const path = "/acme/hidden/info/refs?service=git-upload-pack";
     const as = async (authorization?: string): Promise<number> =>
       (await fetch(host.url + path, authorization === undefined ? {} : { headers: { authorization } }))
@@ -141,7 +141,7 @@ describe("code host", () => {
     host.addUser("ada", "ada-token");
   });
 
-  it("visibility, renaming, removal and re-creation change the answer at once", async () => {
+  it("visibility, renaming, removal and re-creation change the next response", async () => {
     await host.addRepository("acme", "moving");
     const get = (name: string, headers: Record<string, string> = {}) =>
       fetch(`${host.url}/${name}/info/refs?service=git-upload-pack`, { redirect: "manual", headers });

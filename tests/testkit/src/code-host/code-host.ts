@@ -35,7 +35,7 @@ export interface CodeHostOptions {
 export interface CodeHost {
   /** `http://127.0.0.1:PORT`; a repository is at `{url}/{owner}/{name}.git`. */
   readonly url: string;
-  /** Where the GitHub-shaped REST API lies. */
+  /** Address of the REST API, which has GitHub's form. */
   readonly apiUrl: string;
   /** `127.0.0.1:PORT` */
   readonly host: string;

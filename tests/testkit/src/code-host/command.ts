@@ -4,7 +4,7 @@ import { constants, gunzipSync } from "node:zlib";
 /** No command's first pkt-line is longer than a pkt-line can be (gitprotocol-common(5)): 65 520 bytes. */
 const MAX_HEAD_BYTES = 65_520;
 
-/** What was read of a request body to learn its command, and the command. */
+/** Command of a request, and the part of the body that was read to find it. */
 export interface Head {
   readonly bytes: Buffer;
   /** `ls-refs`, `fetch`, …; `flush` for a body that begins with a flush-pkt; undefined for any other body. */

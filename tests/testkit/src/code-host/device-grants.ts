@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { json, type SideAnswer } from "./side.ts";
 
-/** What the person at the other end of a device code has decided. */
+/** Decision of the person with a device code. */
 type Decision = { readonly login: string } | "denied" | undefined;
 
 interface Device {

@@ -10,7 +10,7 @@ export interface FaultMatch {
 }
 
 /**
- * What happens to a request. With `status` or `body` git is not asked at all; else its answer is spoiled. Parts
+ * Fault of a request. With `status` or `body` git does not run. Otherwise its response is damaged. Parts
  * combine: a delay, then a 200 whose body is cut.
  */
 export interface Fault {
@@ -49,7 +49,7 @@ export class Faults {
         left > 0 &&
         (match.method === undefined || match.method === request.method) &&
         (match.command === undefined || match.command === request.command) &&
-        // A global or sticky expression keeps state between calls: start it anew.
+        // A global or sticky expression keeps state between calls, so it is reset.
         (match.path === undefined ||
           new RegExp(match.path.source, match.path.flags.replace(/[gy]/g, "")).test(request.path)),
     );

@@ -23,7 +23,7 @@ const MAX_HEADER_BYTES = 64 * 1024;
 
 export interface CgiRequest {
   readonly request: IncomingMessage;
-  /** What was already read of the request's body. */
+  /** Part of the request's body that was already read. */
   readonly head: Buffer;
   /** The folder that holds the repository, and the path below it. */
   readonly root: string;
@@ -52,7 +52,7 @@ export function runHttpBackend(
 ): Promise<CgiAnswer> {
   const { request } = options;
   const child = spawnGroup("git", ["http-backend"], {
-    // Its complaints (a dumb client asking for what is packed, …) are no news to a test.
+    // A test does not need its messages, such as one about a dumb client that requests a packed object.
     stdio: ["pipe", "pipe", "ignore"],
     env: cgiEnvironment(options),
   });

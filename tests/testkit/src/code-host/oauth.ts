@@ -3,16 +3,16 @@ import type { Access } from "./access.ts";
 import { DeviceGrants } from "./device-grants.ts";
 import { html, json, type SideAnswer, type SideRequest } from "./side.ts";
 
-/** What a test says about logins at the code host; changeable at any time. */
+/** Settings of logins at the code host. A test can change them at any time. */
 export interface OauthSettings {
   /**
-   * What becomes of a browser at the authorize page: signed in as this login and sent back, asked by a form, or sent
+   * Result of a browser's visit to the authorize page: signed in as this login and sent back, asked by a form, or sent
    * back with `access_denied`.
    */
   consent: { readonly login: string } | "form" | "deny";
   /** Seconds that a user's access token lives; with it come refresh tokens, as of GitHub's apps. Undefined: for good. */
   expiresIn: number | undefined;
-  /** What everybody is a member of. */
+  /** Organizations with every user as a member. */
   organizations: readonly string[];
 }
 

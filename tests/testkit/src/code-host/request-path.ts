@@ -2,7 +2,7 @@
 export interface RepositoryPath {
   readonly owner: string;
   readonly name: string;
-  /** What follows the repository, without the leading slash: `info/refs`, `objects/pack/…`, … */
+  /** Path after the repository, without the leading slash: `info/refs`, `objects/pack/…`, … */
   readonly tail: string;
 }
 

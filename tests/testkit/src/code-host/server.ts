@@ -115,7 +115,7 @@ async function handle(parts: ServerParts, request: IncomingMessage, response: Se
   answer(cgi.status, cgi.headers, cgi.body);
 }
 
-/** What programs ask of the API; undefined: the smaller side answers. */
+/** API request of a program. Undefined: the smaller side responds. */
 async function answerProgram(
   parts: ServerParts,
   caller: Caller,
@@ -145,7 +145,7 @@ async function answerProgram(
   return answerRest(parts.access, caller, asked, parts.base());
 }
 
-/** Beside REST, as on GitHub Enterprise Server. */
+/** Path next to REST, as on GitHub Enterprise Server. */
 const GRAPHQL_PATH = "/api/graphql";
 const UPLOADS_PREFIX = "/api/uploads/";
 

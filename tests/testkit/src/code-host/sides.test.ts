@@ -71,7 +71,7 @@ describe("the code host's logins", () => {
     assert.equal((await renew())["error"], "bad_refresh_token");
   });
 
-  it("an account keeps its number when it is renamed, and the next of that login has another", async () => {
+  it("an account keeps its number when renamed, the next with its login has another", async () => {
     host.addUser("carol", "carol-token");
     const { id } = await whoIs("carol-token");
     host.renameUser("carol", "caroline");
@@ -82,7 +82,7 @@ describe("the code host's logins", () => {
 });
 
 describe("the code host's apps", () => {
-  it("gives installation tokens for what the key's owner may, and nothing to another key", async () => {
+  it("gives installation tokens with the rights of the key's owner, none to others", async () => {
     const app = host.apps.addApp("builder", { contents: "read", metadata: "read" });
     const installation = host.apps.install(app, "acme", ["app"]);
     const jwt = (key: string, iat = Math.floor(Date.now() / 1000) - 60): string => {

@@ -119,7 +119,7 @@ export function sha256(dir: string, options: LinearOptions = {}): Promise<void> 
   return linear(dir, { ...options, objectFormat: "sha256" });
 }
 
-/** A tree with a link to a commit of another repository, and the `.gitmodules` that says where it lies. */
+/** A tree with a link to a commit of another repository, and the `.gitmodules` with its address. */
 export async function submodules(
   dir: string,
   options: RepositoryOptions & { url?: string; commit?: string } = {},
@@ -159,7 +159,7 @@ export async function empty(dir: string, options: RepositoryOptions = {}): Promi
   await git(["-C", dir, "update-server-info"]);
 }
 
-/** Adds commits to a branch of a repository that stands already, as a push from elsewhere would. */
+/** Adds commits to a branch of an existing repository, as a push of another client does. */
 export async function append(
   dir: string,
   options: { branch?: string; commits?: number; seed?: number } = {},
