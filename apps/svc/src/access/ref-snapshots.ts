@@ -57,6 +57,8 @@ const MAX_SNAPSHOTS = 256;
  * Whether moved refs share history cannot be seen here. So a response that shares no object with the known refs makes
  * all older refs contested: the name may stand for another repository now. A contested ref does not count until a
  * response covers it, or shares an object with another contested ref.
+ *
+ * It has more than 20 members, because its indexes by name, object and prefixes must change together.
  */
 export class RefSnapshots {
   readonly #lifeMs: number;

@@ -10,7 +10,8 @@ import type { ClientSink } from "./client-sink.ts";
  */
 export class ResponseSender {
   readonly #sink: ClientSink;
-  readonly #walker = new FetchResponseWalker();
+  /** Made when packets must be followed. */
+  #walker: FetchResponseWalker | undefined;
   /** Bytes that the walker has seen. */
   #seen = 0;
   /** The framing cannot be followed: all bytes go out as they come. */
@@ -25,7 +26,7 @@ export class ResponseSender {
 
   /** Whether an error now belongs on side-band 3, not in an `ERR` packet. */
   get inPackfile(): boolean {
-    return this.#walker.inPackfile;
+    return this.#walker?.inPackfile === true;
   }
 
   /**
@@ -123,15 +124,16 @@ export class ResponseSender {
   #follow(bytes: Buffer): number {
     this.#seen += bytes.length;
     if (this.#opaque) return 0;
+    const walker = (this.#walker ??= new FetchResponseWalker());
     try {
       // The walker keeps views of the lines before the pack; those of the pack it only counts.
-      this.#walker.push(this.#walker.inPackfile ? bytes : Buffer.from(bytes));
+      walker.push(walker.inPackfile ? bytes : Buffer.from(bytes));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#opaque = true;
       return 0;
     }
-    return this.#seen - this.#walker.boundary;
+    return this.#seen - walker.boundary;
   }
 
   async #write(slice: Slice, chunks: readonly Buffer[]): Promise<void> {
