@@ -303,7 +303,7 @@ describe("warming by hand", () => {
 });
 
 describe("one cached repository", () => {
-  it("PATCH changes what is given and counts at once [svc 6.3]", async () => {
+  it("PATCH changes the given fields immediately [svc 6.3]", async () => {
     const { id, name } = await listed();
     const answer = await send(`/api/cached-repos/${id}`, {
       method: "PATCH",
@@ -363,7 +363,7 @@ describe("one cached repository", () => {
     assert.equal((await send(path, { method: "DELETE", headers: { "if-match": '"4"' } })).status, 204);
   });
 
-  it("DELETE takes it off the list at once, removes its data, and is 404 the second time [svc 6.4]", async () => {
+  it("DELETE removes the record and its data, and is 404 the second time [svc 6.4]", async () => {
     const { id, name } = await listed();
     assert.equal((await send(`/api/cached-repos/${id}`, { method: "DELETE" })).status, 204);
     assert.equal(administration.repositories.find("acme", String(name)), undefined);
@@ -423,7 +423,7 @@ describe("paths and methods", () => {
 });
 
 describe("who may administer", () => {
-  it("nobody and unknown tokens are 401 with a challenge, other kinds 403", async () => {
+  it("missing and unknown tokens are 401 with a challenge, other kinds 403", async () => {
     for (const [token, status] of [
       [undefined, 401],
       ["x", 401],
@@ -439,7 +439,7 @@ describe("who may administer", () => {
     }
   });
 
-  it("a cookie session reads, and changes only from pages of ours [svc 8.4]", async () => {
+  it("a cookie session reads, and changes only from pages of the service [svc 8.4]", async () => {
     const cookie = `a=b; svc_session=${admin}`;
     assert.equal((await send("/api/cached-repos", { token: undefined, headers: { cookie } })).status, 200);
     const change = async (headers: Record<string, string>): Promise<number> =>
@@ -547,7 +547,7 @@ describe("development mode", () => {
 });
 
 describe("tokens", () => {
-  it("POST mints for any user, and shows the value once [svc 6.6]", async () => {
+  it("POST makes a token for any user, and shows its value once [svc 6.6]", async () => {
     const answer = await send("/api/tokens", {
       token: user,
       body: {
@@ -606,7 +606,7 @@ describe("tokens", () => {
     });
   }
 
-  it("?check=false leaves the code host out; an agent token by an admin is 409 and says why", async () => {
+  it("?check=false does not ask the code host; an agent token without an app is 409", async () => {
     const hidden = { ...good, repository: "acme/hidden" };
     assert.equal((await send("/api/tokens?check=false", { token: user, body: hidden })).status, 201);
     const agent = await send("/api/tokens", { body: { ...good, type: "agent" } });
@@ -657,7 +657,7 @@ describe("GET /api/openapi.json", () => {
     }
   });
 
-  it("what it says of access holds: without a credential everything else than public is 401", async () => {
+  it("its access is right: without a credential all but public operations are 401", async () => {
     for (const { method, path, access, id } of administration.operations) {
       const { status } = await send(path.replace("{id}", "x"), { method, token: undefined });
       assert.equal(status === 401, access !== "public", id);
@@ -667,7 +667,7 @@ describe("GET /api/openapi.json", () => {
     }
   });
 
-  it("the bounds that it names are the bounds that hold [svc 11.1]", async () => {
+  it("its limits are the effective limits [svc 11.1]", async () => {
     const document = (await send("/api/openapi.json")).json as unknown as Document;
     const schema = document.components.schemas["NewCachedRepository"];
     assert.ok(schema !== undefined);

@@ -52,7 +52,7 @@ async function createAdminToken(name: string, token = admin): Promise<z.output<t
 }
 
 describe("/api/admin-tokens", () => {
-  it("an administration token does what its admin may, is listed without its value, and ends when revoked [svc 8.1]", async () => {
+  it("an administration token acts as its admin until it is revoked [svc 8.1]", async () => {
     const made = await createAdminToken("backup");
     assert.match(made.token, /^svcr_/);
     assert.equal((await send("GET", "/api/cached-repos", undefined, made.token)).status, 200);
@@ -68,7 +68,7 @@ describe("/api/admin-tokens", () => {
     assert.equal((await send("DELETE", `/api/admin-tokens/${made.id}`)).status, 404);
   });
 
-  it("needs the admin role, a name and a bounded duration", async () => {
+  it("needs the admin role, a name and a limited duration", async () => {
     const body = { name: "x", duration: "1h" };
     assert.equal((await send("POST", "/api/admin-tokens", body, user)).status, 403);
     assert.equal((await send("GET", "/api/admin-tokens", undefined, user)).status, 403);
@@ -116,7 +116,7 @@ describe("/api/admin-tokens", () => {
 });
 
 describe("GET /api/tokens, in pages", () => {
-  it("leads through everything once, newest first, and an admin may ask for their own alone [svc 6.7]", async () => {
+  it("pages have every token once, newest first, and `mine` the admin's own [svc 6.7]", async () => {
     const body = { repository: "acme/paged", scopes: "contents:read", duration: "1h" };
     for (let count = 0; count < 5; count++) await send("POST", "/api/tokens", body, user);
     const seen: string[] = [];
@@ -146,7 +146,7 @@ describe("GET /api/tokens, in pages", () => {
 });
 
 describe("GET /api/audit", () => {
-  it("tells of each deed of the administration: who, from where, on what, with what outcome [svc 6.15]", async () => {
+  it("has each action with its caller, address, target and outcome [svc 6.15]", async () => {
     const { json } = await send("POST", "/api/cached-repos", { owner: "acme", name: "audited" });
     const { id } = json as { id: string };
     await send("PATCH", `/api/cached-repos/${id}`, { enabled: false });

@@ -87,14 +87,14 @@ describe("a token's requests over instances", () => {
     assert.equal(asked, 0);
   });
 
-  it("that come together share one question", async () => {
+  it("that come together share one request to the database", async () => {
     const rate = instance();
     const waits = await Promise.all(Array.from({ length: 40 }, async () => rate.take("t", 20)));
     assert.equal(waits.filter((wait) => wait === undefined).length, 20);
     assert.ok(asked <= 60, String(asked));
   });
 
-  it("are bounded by each instance alone while the database is away, which is logged once in a while [svc 11.5]", async () => {
+  it("are limited by each instance while the database does not answer [svc 11.5]", async () => {
     const lines: LogFields[] = [];
     const logger = { ...silentLogger, warn: (fields: LogFields) => void lines.push(fields) };
     const [one, two] = [instance(logger), instance(logger)];

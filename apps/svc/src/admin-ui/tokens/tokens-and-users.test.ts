@@ -27,7 +27,7 @@ describe("the pages of tokens and users", () => {
     return [answer.status, await answer.text()];
   };
 
-  it("a token is made for several repositories, with addresses and a rate, and is shown with whose it is [svc 6.11]", async () => {
+  it("a token for several repositories, with addresses and a rate, is listed [svc 6.11]", async () => {
     const [status, page] = await mint({
       repository: "acme/one, acme/two",
       ip_allow: "10.0.0.0/8 192.0.2.1",
@@ -44,7 +44,7 @@ describe("the pages of tokens and users", () => {
     assert.match(page, /60 requests a minute/);
   });
 
-  it("what is wrong with one of several values is said of that value, beside its field", async () => {
+  it("the fault of one of several values names the value at its field", async () => {
     const [status, page] = await mint({
       repository: "acme/one,acme/hidden",
       ip_allow: "",

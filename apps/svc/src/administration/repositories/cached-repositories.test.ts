@@ -13,7 +13,7 @@ const FIELDS: NewCachedRepository = {
 };
 
 describe("CachedRepositories", () => {
-  it("changes at the same time all count when nobody named a version", async () => {
+  it("concurrent changes without a version are all kept", async () => {
     const store = await memoryStore();
     const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
     const { id } = await repositories.add(FIELDS);
@@ -28,7 +28,7 @@ describe("CachedRepositories", () => {
     await store.close();
   });
 
-  it("a change by another process is seen by the next change, and a named version fails", async () => {
+  it("a change after one of another process keeps both, and an old version fails", async () => {
     const store = await memoryStore();
     const here = await CachedRepositories.open(store.cachedRepositories, systemClock);
     const { id } = await here.add(FIELDS);
@@ -39,7 +39,7 @@ describe("CachedRepositories", () => {
     await store.close();
   });
 
-  it("what another instance adds, changes and removes is taken up, and who watches is told", async () => {
+  it("changes of another instance are read, and observers are called", async () => {
     const store = await memoryStore();
     const here = await CachedRepositories.open(store.cachedRepositories, systemClock);
     const told: string[] = [];
@@ -72,7 +72,7 @@ describe("CachedRepositories", () => {
     await store.close();
   });
 
-  it("finds a repository in any case of ASCII letters, and not by letters that Unicode folds to them", async () => {
+  it("finds a repository in any case of ASCII letters, without Unicode folding", async () => {
     const store = await memoryStore();
     const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
     await repositories.add({ ...FIELDS, owner: "kernel" });
@@ -89,7 +89,7 @@ describe("CachedRepositories", () => {
     await store.close();
   });
 
-  it("of two adds of one name, one is told that it is there", async () => {
+  it("one of two concurrent adds of a name is refused", async () => {
     const store = await memoryStore();
     const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
     const results = await Promise.allSettled([

@@ -90,7 +90,7 @@ describe("ending a session", () => {
     await assertEnd(undefined, "?tokens=revoke", "revoked");
   });
 
-  it("an admin's program takes the administration tokens with it, and what was made with those [svc 8.10]", async () => {
+  it("ending an admin's program revokes its administration tokens and theirs [svc 8.10]", async () => {
     const program = await session("svc-cli", "session", "admin");
     const made = await json(
       call("POST", "/api/admin-tokens", program.token, { name: "one", duration: "1h" }),

@@ -88,7 +88,7 @@ describe("agent tokens", () => {
     await assert.rejects(tokens().create(user, REQUEST, true), { code: "forbidden" });
   });
 
-  it("are not to be had where the code host knows no apps, and nobody is sent to register one", async () => {
+  it("are refused where the code host has no apps, without a hint to register one", async () => {
     knowsApps = false;
     await assert.rejects(tokens().create(admin, REQUEST, true), {
       code: "no_app",
@@ -127,7 +127,7 @@ describe("agent tokens", () => {
     }
   });
 
-  it("with a wrong app, several owners, or * without an installation are refused by field", async () => {
+  it("with a wrong app, several owners or an unnamed account are refused by field", async () => {
     await store.apps.insert(appRecord({ appId: "1", name: "one" }));
     assert.deepEqual(await faultsOf({ app_id: "none" }), ["/app_id"]);
     const two = { repository: undefined, repositories: ["acme/a", "other/b"] };
@@ -138,7 +138,7 @@ describe("agent tokens", () => {
     assert.deepEqual(await faultsOf({}), ["/app_id"], "several, and none is the default");
   });
 
-  it("are refused when the code host does not give the app what they ask for, in its words", async () => {
+  it("are refused with the code host's reason when it gives the app no token", async () => {
     await store.apps.insert(appRecord({ isDefault: true }));
     outcome = { kind: "refused", message: "The app lacks contents:write for acme" };
     await assert.rejects(tokens().create(admin, REQUEST, true), (error: FieldError) => {

@@ -76,7 +76,7 @@ describe("scopes", () => {
     ]);
   });
 
-  it("pulls is an alias, and the higher of two levels counts", () => {
+  it("pulls is an alias, and the higher of two levels is used", () => {
     assert.deepEqual(parseScopes("pulls:write,pull_requests:read").scopes, {
       pull_requests: "write",
       metadata: "read",
@@ -94,7 +94,7 @@ describe("scopes", () => {
     assert.deepEqual(faults("constructor:read"), ['unknown resource "constructor"']);
   });
 
-  it("write implies read, read does not imply write, and nothing else is allowed [svc 9.3]", () => {
+  it("write implies read, read does not imply write [svc 9.3]", () => {
     for (const resource of RESOURCES) {
       const { scopes } = parseScopes(`${resource}:write`);
       assert.equal(allows(scopes, resource, "read") && allows(scopes, resource, "write"), true);
@@ -166,7 +166,7 @@ function checkOf(parts: TokenCheckParts): ForeignCredentialPolicy {
   return new ForeignCredentialPolicy(new TokenCheck(parts), rules, () => false);
 }
 
-describe("minting and admitting", () => {
+describe("making and using tokens", () => {
   let store: Store;
   let now: number;
   let tokens: Tokens;
@@ -243,7 +243,7 @@ describe("minting and admitting", () => {
     return admission.kind === "forward" ? 200 : admission.status;
   };
 
-  it("a proxy token is swapped for the stored credential, in the form that the code host wants", async () => {
+  it("a proxy token is replaced by the stored credential in the code host's form", async () => {
     const { token, id } = await minted();
     const { renew, ...admission } = (await check.admit(
       `Basic ${btoa(`x:${token}`)}`,
@@ -260,7 +260,7 @@ describe("minting and admitting", () => {
     });
   });
 
-  it("without a stored credential the request goes upstream anonymously", async () => {
+  it("without a stored credential the request is sent upstream anonymously", async () => {
     alice = await loggedIn({ username: "bob" });
     const { token } = await minted();
     const admission = await check.admit(`Bearer ${token}`, READ, "10.0.0.1");
@@ -277,7 +277,7 @@ describe("minting and admitting", () => {
     assert.equal(await status(kernel.token, { ...READ, owner: "\u212aernel", name: "x" }), 403);
   });
 
-  it("a read token does not push, a write token reads, and without contents nothing goes", async () => {
+  it("a read token does not push, a write token reads, others open nothing", async () => {
     assert.equal(await status((await minted()).token, WRITE), 403);
     const writer = await minted({ scopes: "contents:write" });
     assert.equal(await status(writer.token, READ), 200);
@@ -291,7 +291,7 @@ describe("minting and admitting", () => {
     assert.equal(admission.kind === "refuse" && admission.status, 403);
   });
 
-  it("unknown, expired and revoked tokens are 401 with a Basic challenge, and revocation counts at once [svc 9.4]", async () => {
+  it("unknown, expired and revoked tokens are 401 with a challenge immediately [svc 9.4]", async () => {
     const { token, id } = await minted({ duration: "60s" });
     assert.equal(await status(token), 200);
     now += 60_000;
@@ -315,7 +315,7 @@ describe("minting and admitting", () => {
     }
   });
 
-  it("a revocation by another instance counts after the lookup's second", async () => {
+  it("a revocation by another instance takes effect within a second", async () => {
     const { token, id } = await minted();
     assert.equal(await status(token), 200);
     await store.tokens.revoke(id, now);
@@ -333,7 +333,7 @@ describe("minting and admitting", () => {
     assert.equal(await status(token, READ, "192.168.0.1"), 403);
   });
 
-  it("a new credential of the user counts at once", async () => {
+  it("a new credential of the user takes effect immediately", async () => {
     const { token } = await minted();
     await check.admit(`Bearer ${token}`, READ, "10.0.0.1");
     await loggedIn({ username: "ALICE", host_token: "ghp_new" });
@@ -364,7 +364,7 @@ describe("minting and admitting", () => {
     };
   };
 
-  it("a token over its rate is 429 with the time to wait, and others are not held up [svc 11.4]", async () => {
+  it("a token over its rate is 429 with the time to wait, others are not [svc 11.4]", async () => {
     const ask = askerAt(2);
     const [one, other] = [await minted(), await minted()];
     assert.deepEqual([await ask(one.token), await ask(one.token), await ask(one.token)], [200, 200, "30"]);
@@ -373,7 +373,7 @@ describe("minting and admitting", () => {
     assert.equal(await ask(one.token), 200);
   });
 
-  it("requests_per_minute of a token bounds it alone, below the common bound and without one [svc 11.4]", async () => {
+  it("requests_per_minute limits one token, with and without a common limit [svc 11.4]", async () => {
     for (const common of [10, 0]) {
       const ask = askerAt(common);
       const [slow, other] = [await minted({ requests_per_minute: 1 }), await minted()];
@@ -442,7 +442,7 @@ describe("minting and admitting", () => {
     });
   }
 
-  it("a repository that the caller cannot reach is refused, unless the check is left out [svc 9.9]", async () => {
+  it("a repository that the caller cannot reach is refused if checked [svc 9.9]", async () => {
     answer = "refused";
     await assert.rejects(minted(), /not readable at the code host with your stored credential/);
     answer = "moved";
@@ -467,7 +467,7 @@ describe("minting and admitting", () => {
     await assert.rejects(tokens.get(admin, id), { code: "not_found" });
   });
 
-  it("minting and revoking are audited, once each, without the token [svc 9.11]", async () => {
+  it("creation and revocation are recorded once each, without the token [svc 9.11]", async () => {
     const { token, id } = await minted();
     await tokens.revoke(alice, id);
     await assert.rejects(tokens.revoke(alice, id), { code: "not_found" });
@@ -481,7 +481,7 @@ describe("minting and admitting", () => {
     assert.equal(JSON.stringify(events).includes(token), false);
   });
 
-  it("bounds of a duration are named as people write them", () => {
+  it("limits of a duration are shown in one unit", () => {
     for (const [max, text] of [
       [365 * 86_400_000, "must be at most 365d"],
       [168 * 3_600_000, "must be at most 1w"],
