@@ -41,8 +41,7 @@ async function withHops(
   if (hops === undefined) throw refused(first.name, "its ProxyJump is not a list of hosts");
   const later = [{ ...first, ...(hops.length > 0 && { proxyCommand: undefined }) }, ...rest];
   const [nearest, ...others] = await Promise.all(hops.map((hop) => resolveHop(hop, resolve)));
-  // A pattern of the user's configuration may name a jump host for itself. ssh leaves that out.
-  if (nearest === undefined || nearest.keyName === first.keyName) return later as unknown as Route;
+  if (nearest === undefined) return later as unknown as Route;
   if (hops.length + later.length > MAX_HOSTS)
     throw refused(first.name, `more than ${MAX_HOSTS} hosts are on the way`);
   const between = others.map((each) => ({ ...each, proxyCommand: undefined }));

@@ -90,7 +90,7 @@ export class SshProgram {
   /** @throws ForwardError `ssh_unusable` if the program is missing or older than OpenSSH 8.4 @returns its version */
   async checkVersion(): Promise<string> {
     const { stderr } = await this.run(["-V"], VERSION_TIMEOUT_MS);
-    const found = /^OpenSSH_(?:for_Windows_)?((\d+)\.(\d+)\S*)/.exec(stderr);
+    const found = /^OpenSSH_(?:for_Windows_)?((\d+)\.(\d+)[a-z0-9]*)/.exec(stderr);
     if (found === null) throw this.#unusable("it is not OpenSSH");
     const [major, minor] = [Number(found[2]), Number(found[3])];
     if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {

@@ -1,6 +1,7 @@
 import { visible } from "@devplat/base/terminal";
 import { ForwardError } from "../errors/forward-error.ts";
 import { hostFault } from "../file/remote-entry.ts";
+import { messageLine } from "./failure.ts";
 import type { SshProgram } from "./ssh-program.ts";
 
 /** A `Match exec` of the user's configuration runs a program. In milliseconds. */
@@ -42,7 +43,7 @@ export function userConfiguration(ssh: Pick<SshProgram, "run">): ResolveHost {
     if (timedOut) throw refused(host, "'ssh -G' did not end in time", "Look at its Match exec lines.");
     if (code !== 0) {
       const lines = stderr.trim().split("\n");
-      throw refused(host, visible(lines.at(-2) ?? lines.at(-1) ?? ""), `Run 'ssh -G ${host}'.`);
+      throw refused(host, messageLine(lines.at(-2) ?? lines.at(-1) ?? ""), `Run 'ssh -G ${host}'.`);
     }
     return parseAnswer(host, stdout);
   };
