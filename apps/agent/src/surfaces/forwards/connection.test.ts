@@ -315,11 +315,16 @@ describe("a forward's connection, against a real sshd", { timeout: TIMEOUT_MS },
     ];
     const since = performance.now();
     await frozen.signal("SIGSTOP");
+    const connecting = failureClass(
+      connect(entryFor(frozen, { remote_socket: "~/other.sock" }), loginTo(frozen)),
+    );
     await killed.signal("SIGKILL");
     assert.equal((await one.ended).class, "unreachable");
     // The frozen one needs 12 to 18 s; three times that is for a loaded machine.
     assert.equal((await two.ended).class, "timeout");
     assert.ok(performance.now() - since < 54_000, `after ${performance.now() - since} ms`);
+    assert.equal(await connecting, "timeout");
+    assert.ok(performance.now() - since < 60_000, `after ${performance.now() - since} ms`);
     await frozen.signal("SIGCONT");
   });
 
