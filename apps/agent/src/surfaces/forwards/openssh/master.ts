@@ -16,6 +16,8 @@ const LOGIN_TIMEOUT_MS = 45_000;
 /** The server's answer to a request for a forward, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
+/** Time in which messages are still read after the end of ssh, in milliseconds. */
+const DRAIN_MS = 1000;
 /** Time from SIGTERM to SIGKILL, in milliseconds. */
 const KILL_AFTER_MS = 2000;
 /** How often the memory and the descriptors of the process are looked at, in milliseconds. */
@@ -58,7 +60,7 @@ export class Master {
     this.ended = this.#exited.then(async () => {
       // The pipe may hold the last words; a hop's process may hold the pipe.
       if (child.stderr?.readableEnded === false)
-        await Promise.race([once(child.stderr, "close"), parts.clock.sleep(200)]);
+        await Promise.race([once(child.stderr, "close"), parts.clock.sleep(DRAIN_MS)]);
       return this.#ownEnd ?? fault ?? failureOf(this.#messages, "handshake");
     });
   }

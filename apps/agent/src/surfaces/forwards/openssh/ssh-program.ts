@@ -10,6 +10,8 @@ const MAX_OUTPUT_BYTES = 256 * 1024;
 /** OpenSSH 8.4 is the first one with tokens in UserKnownHostsFile. */
 const OLDEST = [8, 4] as const;
 const VERSION_TIMEOUT_MS = 5000;
+/** Time in which output is still read after the end of ssh, in milliseconds. */
+const DRAIN_MS = 2000;
 /** Variables that ssh, its agents and its proxy commands need. No other one of the daemon reaches them: one may be a token. */
 const PASSED_ON = [
   "PATH",
@@ -74,7 +76,7 @@ export class SshProgram {
     if (signal?.aborted === true) kill();
     // A background process of the user's configuration may hold the pipes open.
     child.once("exit", () =>
-      setTimeout(() => [child.stdout, child.stderr].forEach((each) => each?.destroy()), 200).unref(),
+      setTimeout(() => [child.stdout, child.stderr].forEach((each) => each?.destroy()), DRAIN_MS).unref(),
     );
     try {
       const [code] = (await once(child, "close")) as [number | null];
