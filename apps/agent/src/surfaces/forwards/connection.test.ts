@@ -130,6 +130,7 @@ describe("a forward's connection, against a real sshd", { timeout: TIMEOUT_MS },
     const made = await connect(entryFor(sshd, { host_key: undefined })).finally(
       () => (station.trust.ignoreHostKeys = false),
     );
+    assert.match(station.log.join(""), /"level":"warn".*"host":"127.0.0.1".*host keys are not checked/);
     assert.equal(made.proven, true);
   });
 

@@ -1,4 +1,4 @@
-import type { Clock } from "@devplat/base";
+import type { Clock, Logger } from "@devplat/base";
 import type { RemoteEntry } from "./file/remote-entry.ts";
 import { configuredHosts } from "./openssh/connection-configuration.ts";
 import type { ConnectionPaths, ControlFolder } from "./openssh/control-folder.ts";
@@ -49,6 +49,7 @@ export interface ConnectionParts {
   readonly resolve: ResolveHost;
   readonly peers: PeerServer;
   readonly clock: Clock;
+  readonly logger: Logger;
   /** Asked for each connection, as the configuration may be reloaded. */
   readonly trust: () => TrustSettings;
   /** Socket of the daemon's SSH agent for that host; undefined: the user's own agent. */
@@ -93,6 +94,12 @@ export class ForwardConnection {
     let master: Master | undefined;
     try {
       const hostKey = parts.trust().ignoreHostKeys ? "ignore" : "verify";
+      if (hostKey === "ignore") {
+        parts.logger.warn(
+          { host: entry.host },
+          "host keys are not checked: ssh.insecure_ignore_host_key is on",
+        );
+      }
       const configuration = {
         hosts: configuredHosts(route, (_, index) => ({ knownHostsFile: paths.knownHosts(index), hostKey })),
         identityAgent: parts.identityAgent(entry),

@@ -1,4 +1,4 @@
-import { systemClock } from "@devplat/base";
+import { createLogger, systemClock } from "@devplat/base";
 import { tempFolder, type Sshd, type TempFolder } from "@devplat/testkit";
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
@@ -37,6 +37,7 @@ export class TestPeers implements PeerServer {
 /** Everything that a forward needs on this host, with the user's ssh configuration in a file of the test. */
 export class TestStation {
   readonly peers = new TestPeers();
+  readonly log: string[] = [];
   readonly ssh: SshProgram;
   readonly folder: ControlFolder;
   readonly runtime: string;
@@ -74,6 +75,7 @@ export class TestStation {
       resolve: await this.resolve(configuration),
       peers: this.peers,
       clock: systemClock,
+      logger: createLogger({ format: "json", destination: { write: (line) => void this.log.push(line) } }),
       trust: () => this.trust,
       identityAgent: () => undefined,
     };
