@@ -28,10 +28,10 @@ export interface AdministrationOptions {
   readonly host?: Readonly<Record<string, unknown>>;
   readonly clock?: Clock;
   readonly admins?: readonly string[];
-  /** What the code host says of a repository. Default: readable. */
+  /** Answer of the code host about a repository. Default: readable. */
   readonly reach?: (name: string) => "readable" | "refused" | "moved";
   readonly stats?: (owner: string, name: string) => Partial<CacheStats>;
-  /** What becomes of a wish to warm `owner/name`. Default: there is no token for it. */
+  /** Result of warming `owner/name`. Default: there is no token for it. */
   readonly warm?: (repository: string) => WarmStart;
 }
 
@@ -45,7 +45,7 @@ export interface TestAdministration {
   readonly dashboard: LiveDashboard;
   /** `owner/name` of each purge. */
   readonly purged: string[];
-  /** What was audited, newest first. */
+  /** Audited events, newest first. */
   audited(): Promise<readonly AuditRecord[]>;
   log(): string;
   /** A session token from the test login. */

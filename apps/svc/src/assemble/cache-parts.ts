@@ -27,7 +27,7 @@ import { Slices } from "../cache/responses/slices.ts";
 import { Warmer, type WarmerOptions } from "../cache/warming/warmer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
-/** How the cache is configured. Times are in milliseconds; Infinity is no limit. */
+/** Configuration of the cache. Times are in milliseconds; Infinity: without a limit. */
 export interface CacheSettings {
   /** `cache.storage_path` */
   readonly storagePath: string;
@@ -109,7 +109,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     pruneAfterMs: settings.pruneAfterMs,
     onRepackFailure: async (key, error) => mirrorFaults.repackFailed(key, error),
     onDamagedIndex: (path) => {
-      const what = "an index of stored packs is damaged; it is set aside and made again";
+      const what = "an index of stored packs is damaged; it is moved away and made again";
       faults.once(undefined, new Error(path), what);
     },
   });

@@ -30,7 +30,7 @@ export interface CacheAssemblyOptions {
 
 /** The cache, and the connection over which it warms itself. */
 export interface CacheAssembly extends CacheParts {
-  /** To be closed when nothing warms any more. */
+  /** The caller closes it when nothing warms any more. */
   readonly warmUpstream: Upstream;
 }
 

@@ -44,7 +44,7 @@ export interface AssemblyOptions {
   /** Whether a database that is behind is migrated now. */
   readonly migrate: boolean;
   readonly version: string;
-  /** What a service manager opened for us; it goes before the configured addresses. */
+  /** Sockets that a service manager opened. They replace the configured addresses. */
   readonly sockets?: ActivatedSockets;
   /** Undefined: traces are not exported. */
   readonly telemetry?: OpenTelemetry | undefined;
@@ -67,7 +67,7 @@ export interface Service {
 }
 
 /**
- * Builds every part of the service and hands them to each other: the one place that does, with the assemble-*.ts beside it.
+ * Builds every part of the service and hands them to each other: only the files of this folder do that.
  *
  * @throws SvcError `encryption_key`, `database_unavailable`, `database_behind`, `database_ahead`
  */
@@ -246,7 +246,7 @@ export async function assemble({
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
     ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.service.run(signal)] : []),
   ];
-  // What can refuse comes first.
+  // A subscriber that can refuse comes first.
   live.subscribe((next) => {
     const files = certificateFiles(next);
     if ((files.length === 0) !== (tls === undefined)) {
@@ -261,7 +261,7 @@ export async function assemble({
   });
   let inEffect = live.current;
   live.subscribe((next) => {
-    // After a refusal the one before is taken again, which is no deed.
+    // After a refusal the configuration before is adopted again. That is not an event.
     if (next === inEffect) return;
     inEffect = next;
     audit.record({ action: "configuration.reloaded", outcome: "allowed", actor: { kind: "system" } });

@@ -6,7 +6,7 @@ import { Late } from "../late.ts";
 export class LateAdministration {
   readonly #administration: Late<Administration>;
   readonly #ended = new AbortController();
-  /** What keeps dashboards current. */
+  /** The run that keeps dashboards current. */
   #running: Promise<void> | undefined;
 
   constructor(assemble: () => Promise<Administration>) {

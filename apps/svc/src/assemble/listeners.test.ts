@@ -30,7 +30,7 @@ async function ask(
 }
 
 describe("Listening", () => {
-  it("without a host and loopback only, both loopback addresses get the same port and nothing else answers", async () => {
+  it("loopback only: both loopback addresses get the same port, and no other address", async () => {
     const both = listening();
     const port = await both.open({ kind: "tcp", host: undefined, port: 0 }, true);
     assert.equal(await ask({ host: "127.0.0.1", port }), "here");
@@ -54,7 +54,7 @@ describe("Listening", () => {
     await other.close(0);
   });
 
-  it("a Unix socket is for the user and its group, and one that a killed process left is replaced", async () => {
+  it("a Unix socket is for the user and its group; a leftover one is replaced", async () => {
     const path = join(folder, "left.sock");
     const leave = `require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))`;
     assert.equal(spawnSync(process.execPath, ["-e", leave, path]).signal, "SIGKILL");
@@ -85,7 +85,7 @@ describe("Listening", () => {
 });
 
 describe("OwnAddress", () => {
-  it("is the configured address, or that of the listener: localhost only where both addresses of it are ours", () => {
+  it("is the configured address, or that of the listener", () => {
     const shown = (host: string | undefined): string => {
       const address = new OwnAddress(undefined);
       address.bound(8123, host);
@@ -101,7 +101,7 @@ describe("OwnAddress", () => {
     assert.equal(new OwnAddress("https://git.example").isHttps, true);
   });
 
-  it("takes as own origin the base address, and a loopback one only when the request was sent to it", () => {
+  it("own origins are the base address, and a loopback address that was asked", () => {
     const address = new OwnAddress("https://git.example");
     assert.deepEqual(address.origins("git.example"), ["https://git.example"]);
     assert.deepEqual(address.origins("127.0.0.1:8080"), ["https://git.example", "http://127.0.0.1:8080"]);

@@ -44,11 +44,11 @@ export interface ProxyAssemblyOptions {
   readonly logger: Logger;
 }
 
-/** What clients reach of the code host. */
+/** Parts that answer requests for the code host. */
 export interface ProxyParts {
   readonly git: GitRoutes;
   readonly api: ApiRoutes;
-  /** To be closed after the last request. */
+  /** The caller closes it after the last request. */
   readonly apiUpstream: ApiUpstream;
 }
 

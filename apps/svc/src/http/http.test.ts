@@ -49,7 +49,7 @@ describe("classifyTarget", () => {
     assert.equal(named.kind === "repository" && named.upstreamPath, "/base/o/r/git-upload-pack");
   });
 
-  it("never gives a path with a dot segment, a doubled slash or an encoded slash, whatever is asked", () => {
+  it("never gives a path with a dot segment, a doubled slash or an encoded slash", () => {
     const piece = fc.constantFrom(
       "o",
       "r.git",
@@ -130,7 +130,7 @@ describe("VirtualHosts", () => {
 
 describe("rewriteLocation", () => {
   const asked = new URL("https://github.com/o/r.git/info/refs?service=git-upload-pack");
-  it("gives a path of ours for the code host's own addresses, and never another host's", () => {
+  it("gives our path for the code host's own addresses, and never another host's", () => {
     const table: readonly [string, string | undefined][] = [
       [
         "https://github.com/o/new.git/info/refs?service=git-upload-pack",
@@ -154,7 +154,7 @@ describe("rewriteLocation", () => {
 });
 
 describe("RepositoryLabelling", () => {
-  it("keeps series of listed names, of the first 200 answered others, and sums the rest", () => {
+  it("keeps series of listed names and of the first 200 others, and sums the rest", () => {
     const labels = new RepositoryLabelling();
     labels.listed("Org", "Once");
     assert.deepEqual(labels.unlisted("org", "once", false), { owner: "Org", repo: "Once" });

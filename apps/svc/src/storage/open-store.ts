@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Secret } from "@devplat/base";
 import type { Database, EncryptionKeys } from "./database.ts";
 import { requireCurrent } from "./migration-state.ts";
-import { SqlDatabase } from "./sql/sql-database.ts";
+import { sqlDatabase } from "./sql/sql-database.ts";
 import type { Store } from "./store.ts";
 import type { VaultSettings } from "./vault/vault-database.ts";
 
@@ -53,7 +53,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   if (driver === "postgres") {
     const { isUniqueViolation, openPostgres, requiredDsn } = await import("./postgres/open.ts");
     const server = requiredDsn(dsn);
-    return new SqlDatabase({
+    return sqlDatabase({
       db: await openPostgres({ dsn: server, maxConnections }),
       openForMigration: async () => openPostgres({ dsn: server, maxConnections: 2, forMigration: true }),
       isUniqueViolation,
@@ -61,5 +61,5 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   }
   const { isUniqueViolation, openSqlite, sqlitePath } = await import("./sqlite/open.ts");
   const path = dsn === undefined ? join(dataDir, DATABASE_FILE) : sqlitePath(dsn.reveal());
-  return new SqlDatabase({ db: await openSqlite(path), isUniqueViolation });
+  return sqlDatabase({ db: await openSqlite(path), isUniqueViolation });
 }

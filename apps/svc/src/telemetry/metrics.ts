@@ -35,77 +35,61 @@ export interface MetricsOptions {
 export class Metrics {
   readonly registry = new Registry();
   readonly labels = new RepositoryLabelling();
-  readonly #fetch: Counter<"result">;
-  readonly #lsRefs: Counter;
-  readonly #warm: Counter<"result">;
-  readonly #request: Counter<"owner" | "repo" | "result">;
-  readonly #eviction: Counter<"owner" | "repo">;
-  readonly #responseSize: Gauge<"owner" | "repo">;
-  readonly #decision: Histogram<"stage">;
-  readonly #bytes: Counter<"source">;
-  readonly #followers: Counter;
-  readonly #auditDropped: Counter;
-  readonly #pack: Histogram;
-  readonly #upstream: Histogram<"kind" | "status">;
+  readonly #registers = [this.registry];
+  readonly #fetch = this.#counter("cache_fetch_total", "Git fetch requests by result.", ["result"]);
+  readonly #lsRefs = this.#counter("cache_lsrefs_total", "ls-refs commands forwarded upstream.");
+  readonly #warm = this.#counter("cache_warm_total", "Cache warming operations.", ["result"]);
+  readonly #request = this.#counter(
+    "cache_request_total",
+    "Per-repository git requests with cache outcome.",
+    ["owner", "repo", "result"],
+  );
+  readonly #eviction = this.#counter(
+    "cache_eviction_total",
+    "Response files evicted by size-limit cleanup.",
+    ["owner", "repo"],
+  );
+  readonly #bytes = this.#counter("cache_bytes_total", "Bytes of fetch answers sent to clients, by source.", [
+    "source",
+  ]);
+  readonly #followers = this.#counter(
+    "cache_singleflight_followers_total",
+    "Fetch requests that shared another one's upstream fetch.",
+  );
+  readonly #auditDropped = this.#counter(
+    "audit_dropped_total",
+    "Audit records that were logged, but could not be stored.",
+  );
+  readonly #responseSize = new Gauge({
+    name: named("cache_response_size_bytes"),
+    help: "Current total size of cached response files.",
+    labelNames: ["owner", "repo"],
+    registers: this.#registers,
+  });
+  readonly #decision = new Histogram({
+    name: named("proxy_decision_duration_seconds"),
+    help: "Time spent on deciding what to do with a request, by stage.",
+    labelNames: ["stage"],
+    buckets: DECISION_BUCKETS,
+    registers: this.#registers,
+  });
+  readonly #pack = new Histogram({
+    name: named("cache_pack_seconds"),
+    help: "Time to make a fetch answer from stored packs.",
+    buckets: PACK_BUCKETS,
+    registers: this.#registers,
+  });
+  readonly #upstream = new Histogram({
+    name: named("upstream_request_duration_seconds"),
+    help: "Time until the head of the code host's answer; status 0: none came.",
+    labelNames: ["kind", "status"],
+    buckets: UPSTREAM_BUCKETS,
+    registers: this.#registers,
+  });
   readonly #onUpstream: ((status: number) => void) | undefined;
 
   constructor(options: MetricsOptions) {
     this.#onUpstream = options.onUpstream;
-    const registers = [this.registry];
-    const counter = <T extends string = never>(
-      name: string,
-      help: string,
-      labelNames: T[] = [],
-    ): Counter<T> => new Counter({ name: named(name), help, labelNames, registers });
-    this.#fetch = counter("cache_fetch_total", "Git fetch requests by result.", ["result"]);
-    this.#lsRefs = counter("cache_lsrefs_total", "ls-refs commands forwarded upstream.");
-    this.#warm = counter("cache_warm_total", "Cache warming operations.", ["result"]);
-    this.#request = counter("cache_request_total", "Per-repository git requests with cache outcome.", [
-      "owner",
-      "repo",
-      "result",
-    ]);
-    this.#eviction = counter("cache_eviction_total", "Response files evicted by size-limit cleanup.", [
-      "owner",
-      "repo",
-    ]);
-    this.#bytes = counter("cache_bytes_total", "Bytes of fetch answers sent to clients, by source.", [
-      "source",
-    ]);
-    this.#followers = counter(
-      "cache_singleflight_followers_total",
-      "Fetch requests that shared another one's upstream fetch.",
-    );
-    this.#auditDropped = counter(
-      "audit_dropped_total",
-      "Audit records that were logged, but could not be stored.",
-    );
-    this.#responseSize = new Gauge({
-      name: named("cache_response_size_bytes"),
-      help: "Current total size of cached response files.",
-      labelNames: ["owner", "repo"],
-      registers,
-    });
-    this.#decision = new Histogram({
-      name: named("proxy_decision_duration_seconds"),
-      help: "Time spent on deciding what to do with a request, by stage.",
-      labelNames: ["stage"],
-      buckets: DECISION_BUCKETS,
-      registers,
-    });
-    this.#pack = new Histogram({
-      name: named("cache_pack_seconds"),
-      help: "Time to make a fetch answer from stored packs.",
-      buckets: PACK_BUCKETS,
-      registers,
-    });
-    this.#upstream = new Histogram({
-      name: named("upstream_request_duration_seconds"),
-      help: "Time until the head of the code host's answer; status 0: none came.",
-      labelNames: ["kind", "status"],
-      buckets: UPSTREAM_BUCKETS,
-      registers,
-    });
     const active = options.activeRepositories ?? ((): number => 0);
     this.registry.registerMetric(
       new Gauge({
@@ -121,13 +105,21 @@ export class Metrics {
       name: named("build_info"),
       help: "1, with the version of the program and of its runtime.",
       labelNames: ["version", "node"],
-      registers,
+      registers: this.#registers,
     });
     build.set({ version: options.version, node: process.version }, 1);
     if (options.processMetrics !== false) collectDefaultMetrics({ register: this.registry });
     // A series that exists at 0 lets a rate be computed from the first event on.
     for (const result of ["hit", "miss", "rejected", "error"]) this.#fetch.inc({ result }, 0);
     for (const result of ["success", "error"]) this.#warm.inc({ result }, 0);
+  }
+
+  #counter<Label extends string = never>(
+    name: string,
+    help: string,
+    labelNames: Label[] = [],
+  ): Counter<Label> {
+    return new Counter({ name: named(name), help, labelNames, registers: this.#registers });
   }
 
   fetch(result: FetchResult): void {

@@ -28,7 +28,7 @@ export function setHost(request: IncomingMessage, host: string): void {
 /**
  * Says who a request comes from where proxies stand in front (spec/svc.md section 1): `X-Forwarded-For` and
  * `X-Forwarded-Host` count only if the peer of the connection is one of `server.trusted_proxies`, and of a list of
- * addresses the last one that is not such a proxy. What the client itself wrote stands further left, and never counts.
+ * addresses the last one that is not such a proxy. Entries that the client wrote are further left, and never count.
  */
 export class ClientAddresses {
   readonly #trusted: AddressList | undefined;
@@ -84,7 +84,7 @@ export class ClientAddresses {
     return client;
   }
 
-  /** Of the connection, as a PROXY header says, or else the system. */
+  /** Address of the connection: from a PROXY header, or else from the system. */
   peerOf(socket: Socket): string {
     const key = peerKey(socket);
     const announced =

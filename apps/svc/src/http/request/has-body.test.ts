@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { it } from "node:test";
 import { hasBody } from "./has-body.ts";
 
-it("a body is seen in HTTP/2 without a length, and none where the stream ends with its head", async () => {
+it("HTTP/2 has a body without a length, and none if the stream ends with its head", async () => {
   const server = createServer((request, response) => {
     const found = hasBody(request as unknown as IncomingMessage);
     request.resume();

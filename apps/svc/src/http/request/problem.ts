@@ -2,7 +2,7 @@ import { PROBLEM_MEDIA_TYPE, problemDocument, type Problem as CommonProblem } fr
 import { FieldError, SvcError, type FieldFault } from "../../errors.ts";
 import { PROBLEM_TYPES, isOperationProblem, type ProblemCode } from "../../problem-types.ts";
 
-/** What to answer instead of what was asked for. */
+/** Problem that a response reports. */
 export interface Problem extends CommonProblem<ProblemCode> {
   /** One for each wrong field. */
   readonly errors?: readonly FieldFault[];
@@ -33,7 +33,7 @@ const DATABASE_AWAY: Problem = {
   headers: { "Retry-After": DATABASE_RETRY_SECONDS },
 };
 
-/** What to answer for a thrown value; undefined: a fault of ours, to be logged and answered with {@link INTERNAL}. */
+/** Problem for a thrown value. Undefined: a fault of the service, which the caller logs and answers with {@link INTERNAL}. */
 export function problemOf(error: unknown): Problem | undefined {
   if (error instanceof ProblemError) return error.problem;
   if (!(error instanceof SvcError) || !isOperationProblem(error.code)) return undefined;

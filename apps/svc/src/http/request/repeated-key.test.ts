@@ -3,7 +3,7 @@ import { it } from "node:test";
 import fc from "fast-check";
 import { repeatedKey } from "./repeated-key.ts";
 
-it("repeatedKey: a key that is there twice is found at any depth, however it is written", () => {
+it("repeatedKey: a repeated key is found at any depth, in any notation", () => {
   const rows: [text: string, pointer: string | undefined][] = [
     ['{"a":1,"a":2}', "/a"],
     ['{"a":1,"\\u0061":2}', "/a"],

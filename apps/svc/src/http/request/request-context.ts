@@ -21,7 +21,7 @@ export class RequestContext implements ObservedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly id: string;
-  /** Of the client, behind any trusted proxies; IPv4 in its own form. */
+  /** Address of the client, behind any trusted proxies; IPv4 in its own form. */
   readonly remoteAddress: string;
   readonly startedAt = performance.now();
   /** Aborts when the client is gone before its answer was complete. */
@@ -122,7 +122,7 @@ export class RequestContext implements ObservedRequest {
     return this.#bytes();
   }
 
-  /** Calls back when the answer is over, at once if it is. */
+  /** Calls back when the response has ended, or immediately if it has already. */
   whenOver(callback: () => void): void {
     if (this.response.closed) callback();
     else this.response.once("close", callback);

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 /** Headers of which a second one would be read by some and not by others: Node takes the first, a proxy in front perhaps the last. */
 const ONCE: readonly string[] = ["host", "authorization"];
 
-/** What makes a request mean one thing here and another to a proxy in front of us; undefined: nothing (RFC 9112 section 3.2). */
+/** Reason why a proxy in front may read a request differently (RFC 9112 section 3.2). Undefined: there is none. */
 export function ambiguity({ rawHeaders, url = "", headers }: IncomingMessage): string | undefined {
   const seen = new Set<string>();
   for (let index = 0; index < rawHeaders.length; index += 2) {

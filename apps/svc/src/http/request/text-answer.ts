@@ -3,7 +3,7 @@ import { documentOf, type Problem } from "./problem.ts";
 import type { RequestContext } from "./request-context.ts";
 import { discardUnread } from "./unread-body.ts";
 
-/** On every answer of ours and every relayed one: content of the code host never runs on our origin. */
+/** Headers of all responses, relayed ones too, so that content of the code host never runs on our origin. */
 export const SANDBOX_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": "sandbox; default-src 'none'",
   "X-Content-Type-Options": "nosniff",

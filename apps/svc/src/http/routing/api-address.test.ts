@@ -28,7 +28,7 @@ function assertFound(kind: Kind, url: string, rows: readonly Row[]): void {
 }
 
 describe("where the API is", () => {
-  it("in front of github.com: three names, and paths of ours", () => {
+  it("in front of github.com: three names, and our own paths", () => {
     assertFound("github", "https://github.com", [
       ["api.github.com", "/repos/a/b", "rest https://api.github.com/repos/a/b"],
       ["API.github.com:443", "/graphql", "graphql https://api.github.com/graphql"],

@@ -2,7 +2,7 @@ import type { CodeHost } from "../../code-host/code-host.ts";
 import type { VirtualHost } from "./virtual-host.ts";
 import { splitTarget } from "./target.ts";
 
-/** Which interface of the code host's API a request is for, and where that lies. */
+/** Interface of the code host's API that a request is for, and its address. */
 export interface ApiTarget {
   readonly kind: "rest" | "graphql" | "uploads";
   /** Below the interface's base, with its leading slash; encoded as it came. */
@@ -10,7 +10,7 @@ export interface ApiTarget {
   readonly query: string;
   /** The interface's base at the code host, without a final slash. */
   readonly base: string;
-  /** What stands before `path` on the surface that the client uses. */
+  /** Prefix of `path` on the surface that the client uses. */
   readonly prefix: string;
 }
 

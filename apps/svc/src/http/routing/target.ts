@@ -1,6 +1,6 @@
 import type { VirtualHost } from "./virtual-host.ts";
 
-/** What a request wants of a repository. */
+/** Resource of a repository that a request is for. */
 export type RepositoryTail =
   /** `info/refs?service=…` */
   | { readonly kind: "info_refs"; readonly service: "git-upload-pack" | "git-receive-pack" }
@@ -18,7 +18,7 @@ export type RepositoryTail =
   | { readonly kind: "raw"; readonly revision: string };
 
 /**
- * What a request's path and query are, decided once.
+ * Meaning of a request's path and query, decided once.
  * - `repository`: something of a repository. `owner` and `name` as the client wrote them, `name` without `.git`;
  *   `upstreamPath` is path and query to ask the code host for, rebuilt from what was understood.
  * - `other`: anything else; `upstreamPath` is the target as it came.
@@ -71,7 +71,7 @@ export function queryValues(query: string): string[] {
  * anything that concerns a repository, and control characters are refused, so that what is judged here is what the
  * code host is asked for.
  *
- * @param hostBasePath the path of `host.url`, without a final slash; on the code host's name it stands in front
+ * @param hostBasePath the path of `host.url`, without a final slash; on the code host's name paths begin with it
  */
 export function classifyTarget(requestTarget: string, virtualHost: VirtualHost, hostBasePath = ""): Target {
   const { path, query } = splitTarget(requestTarget);

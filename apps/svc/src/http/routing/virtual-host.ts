@@ -6,7 +6,7 @@ import { isIP } from "node:net";
  * - `code_host`: the code host's name: everything that the code host has there.
  * - `code_host_api`: the code host's API name.
  * - `code_host_uploads`: the code host's name for uploads.
- * - `unknown`: a name that is none of ours, where `server.management_host` says which one is.
+ * - `unknown`: a name that is not ours, where `server.management_host` says which one is.
  */
 export type VirtualHost = "management" | "code_host" | "code_host_api" | "code_host_uploads" | "unknown";
 

@@ -5,7 +5,7 @@ import { ClientPlaces } from "./client-places.ts";
 describe("ClientPlaces", () => {
   const never = new AbortController().signal;
 
-  it("a client with three quarters of them waits for one of its own, in turn; others do not", async () => {
+  it("a client with three quarters of the places waits for its own; others do not", async () => {
     const places = new ClientPlaces(4);
     const [first, second, third] = await Promise.all(
       [1, 2, 3].map(async () => places.take("192.0.2.1", never)),

@@ -2,7 +2,7 @@ import { addressKey } from "@devplat/config/address-key";
 
 /**
  * Bytes up to which a body is always taken: nearly every clone, fetch and query is smaller, and must not be kept out by
- * large bodies of others. How many such there are is bounded by the requests and connections at once.
+ * large bodies of other clients. The limits of requests and connections bound their number.
  */
 export const SMALL_BODY_BYTES = 64 * 1024;
 /** The part of all bytes that one client may have held, unless it is a single body. */

@@ -18,7 +18,7 @@ import { SANDBOX_HEADERS, answerProblem, answerText } from "../request/text-answ
 /** Milliseconds that a client gets to send the body of a management request (git routes have idle time-outs). */
 const MANAGEMENT_BODY_MS = 60_000;
 
-/** What answers the requests that concern the code host. */
+/** Handler of the requests that concern the code host. */
 export interface GitHandler {
   /** Answers the whole request. Never rejects. `target` is not malformed. */
   handle(
@@ -28,7 +28,7 @@ export interface GitHandler {
   ): Promise<void>;
 }
 
-/** What answers the requests for the code host's API. */
+/** Handler of the requests for the code host's API. */
 export interface ApiHandler {
   /** Whether a request on the surface is for the API. */
   accepts(virtualHost: VirtualHost, requestTarget: string): boolean;
@@ -36,14 +36,14 @@ export interface ApiHandler {
   handle(context: RequestContext, virtualHost: VirtualHost): Promise<void>;
 }
 
-/** What connections are like, and how many there may be. */
+/** Form and limits of connections. */
 export interface ConnectionOptions {
   readonly tls: TlsIdentities | undefined;
   readonly http2: boolean;
   readonly proxyProtocol: boolean;
-  /** Connections at once; undefined: no bound. */
+  /** Maximum concurrent connections; undefined: no limit. */
   readonly max: number | undefined;
-  /** Requests at once of one client address; undefined: no bound. */
+  /** Maximum concurrent requests of one client address; undefined: no limit. */
   readonly maxPerClient: number | undefined;
 }
 
@@ -109,7 +109,7 @@ export function createListener(options: ListenerOptions): WebServer {
       return;
     }
     if (!busy.begin(context)) {
-      answerText(context, 429, "too many requests at once from this address; try again", {
+      answerText(context, 429, "too many concurrent requests from this address; try again", {
         "Retry-After": "1",
       });
       return;
@@ -134,7 +134,7 @@ async function route(options: ListenerOptions, context: RequestContext): Promise
   const url = request.url ?? "";
   const virtualHost = options.virtualHosts.of(request.headers.host, splitTarget(url).path);
   const target = classifyTarget(url, virtualHost, options.hostBasePath ?? "");
-  // A path that is a repository's is git's, also under a word of ours: but not on the names of the API.
+  // A path that is a repository's is git's, also under one of our words, but not on the names of the API.
   const forApi = virtualHost === "management" ? target.kind !== "repository" : true;
   const isApi = forApi && options.api?.accepts(virtualHost, url) === true;
   context.stage("classify", context.startedAt);

@@ -10,7 +10,7 @@ import { RequestCounts } from "./request-counts.ts";
 describe("bounds of one client", () => {
   const [one, sameNetwork, other] = ["2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"];
 
-  it("requests at once: an IPv6 network of 64 bits, which one customer has all of, is one client [svc 11.10]", () => {
+  it("concurrent requests: an IPv6 network of 64 bits is one client [svc 11.10]", () => {
     const counts = new RequestCounts(1);
     const context = (remoteAddress: string): RequestContext =>
       ({ remoteAddress, response: new EventEmitter() }) as unknown as RequestContext;

@@ -6,7 +6,7 @@ import type { RequestContext } from "../request/request-context.ts";
 export class RequestCounts {
   readonly #places: KeyedSemaphore<string>;
 
-  /** @param max at once, of one address; undefined: no bound */
+  /** @param max concurrent requests of one address; undefined: no limit */
   constructor(max = Infinity) {
     this.#places = new KeyedSemaphore(max);
   }

@@ -39,7 +39,7 @@ export class TlsIdentities {
     for (const subscriber of this.#subscribers) subscriber(this.fallback);
   }
 
-  /** What is shown to clients that name no name: the first one. */
+  /** Certificate for clients that give no name: the first one. */
   get fallback(): CertificatePem {
     return this.#first.pem;
   }

@@ -17,7 +17,7 @@ describe("createWebServer", () => {
   ] as const;
 
   for (const [name, options] of ways) {
-    it(`${name}: HTTP/1.1 has our bounds: heads of 20 s, requests without end, connections kept for 65 s`, () => {
+    it(`${name}: HTTP/1.1 limits heads to 20 s and idle connections to 65 s`, () => {
       const { server } = createWebServer({
         ...options,
         addresses: new ClientAddresses(undefined),

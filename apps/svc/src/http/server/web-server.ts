@@ -10,7 +10,7 @@ import { takeProxyHeader } from "./proxy-protocol.ts";
 import { RequestMessage } from "../request/request-message.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
 
-/** Bytes of a request's head at most; git sends less than 2 KiB, a browser with cookies less than 16. */
+/** Maximum bytes of a request's head; git sends less than 2 KiB, a browser with cookies less than 16. */
 const MAX_HEADER_BYTES = 32 * 1024;
 /** Milliseconds that a client gets to send a request's head, and to finish a TLS handshake. */
 const HEADERS_TIMEOUT_MS = 20_000;
@@ -28,9 +28,9 @@ export interface WebServerOptions {
   readonly accept: (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean) => void;
   /** Undefined: plain HTTP. */
   readonly tls?: TlsIdentities | undefined;
-  /** Whether HTTP/2 is offered beside HTTP/1.1; only with TLS, where clients can choose. */
+  /** Whether HTTP/2 is offered too. Only with TLS, where clients can choose. */
   readonly http2?: boolean;
-  /** Connections beyond are closed at once, and those of one client beyond three quarters; undefined: no bound. */
+  /** More connections are closed, and those of one client beyond three quarters. Undefined: no limit. */
   readonly maxConnections?: number | undefined;
   /** Who connections come from. */
   readonly addresses: ClientAddresses;
@@ -38,7 +38,7 @@ export interface WebServerOptions {
   readonly proxyProtocol?: boolean;
 }
 
-/** A server, and how it lets go of its connections. */
+/** A server that can close its connections. */
 export interface WebServer {
   readonly server: Server;
   /** Closes connections without a request. */
@@ -134,7 +134,7 @@ function make({ accept, tls, http2 = false }: WebServerOptions): WebServer {
   };
 }
 
-/** What a TLS server is made with; a reload of the certificates reaches it too. */
+/** Options of a TLS server. A reload of the certificates reaches it too. */
 function secure(tls: TlsIdentities) {
   return {
     ...tls.fallback,

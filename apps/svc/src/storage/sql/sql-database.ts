@@ -1,9 +1,7 @@
 import type { Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
-import type { Database, EncryptionKeys } from "../database.ts";
-import type { MigrationState } from "../migration-state.ts";
+import type { Database } from "../database.ts";
 import { SecretBox } from "../secret-box.ts";
-import type { Store } from "../store.ts";
 import { migrate, migrationState } from "./migrations.ts";
 import { unknownKeys } from "./rekey.ts";
 import { sqlStore } from "./sql-store.ts";
@@ -18,45 +16,35 @@ export interface SqlDatabaseOptions {
 }
 
 /** A database that kysely speaks to. */
-export class SqlDatabase implements Database {
-  readonly #options: SqlDatabaseOptions;
+export function sqlDatabase({ db, openForMigration, isUniqueViolation }: SqlDatabaseOptions): Database {
+  return {
+    state: async () => migrationState(db),
 
-  constructor(options: SqlDatabaseOptions) {
-    this.#options = options;
-  }
+    async migrate() {
+      if (openForMigration === undefined) return migrate(db);
+      const patient = await openForMigration();
+      try {
+        return await migrate(patient);
+      } finally {
+        await patient.destroy();
+      }
+    },
 
-  async state(): Promise<MigrationState> {
-    return migrationState(this.#options.db);
-  }
+    async store(keys) {
+      const { current, previous } = await keys();
+      const box = new SecretBox(current, previous);
+      // A start that is refused is better than a secret that cannot be used hours later.
+      const unknown = await unknownKeys(db, box);
+      if (unknown.length > 0) {
+        throw new SvcError(
+          "encryption_key",
+          `The database holds secrets that were encrypted with another key (id ${unknown.join(", ")})`,
+          { hint: "Set SVC_ENCRYPTION_KEY, or SVC_ENCRYPTION_KEY_PREVIOUS, to that key." },
+        );
+      }
+      return sqlStore({ db, box, isUniqueViolation });
+    },
 
-  async migrate(): Promise<readonly string[]> {
-    const { db, openForMigration } = this.#options;
-    if (openForMigration === undefined) return migrate(db);
-    const patient = await openForMigration();
-    try {
-      return await migrate(patient);
-    } finally {
-      await patient.destroy();
-    }
-  }
-
-  async store(keys: () => Promise<EncryptionKeys>): Promise<Store> {
-    const { db, isUniqueViolation } = this.#options;
-    const { current, previous } = await keys();
-    const box = new SecretBox(current, previous);
-    // Better to refuse the start than to fail at the first use of a secret, hours later.
-    const unknown = await unknownKeys(db, box);
-    if (unknown.length > 0) {
-      throw new SvcError(
-        "encryption_key",
-        `The database holds secrets that were encrypted with another key (id ${unknown.join(", ")})`,
-        { hint: "Set SVC_ENCRYPTION_KEY, or SVC_ENCRYPTION_KEY_PREVIOUS, to that key." },
-      );
-    }
-    return sqlStore({ db, box, isUniqueViolation });
-  }
-
-  async close(): Promise<void> {
-    await this.#options.db.destroy();
-  }
+    close: async () => db.destroy(),
+  };
 }

@@ -8,12 +8,8 @@ import {
   SqliteQueryCompiler,
   type CompiledQuery,
   type DatabaseConnection,
-  type DatabaseIntrospector,
   type Dialect,
-  type DialectAdapter,
   type Driver,
-  type Kysely,
-  type QueryCompiler,
   type QueryResult,
 } from "kysely";
 
@@ -26,27 +22,14 @@ const BUSY_POLL_MS = 10;
 /** SQLITE_BUSY (sqlite.org/rescode.html). */
 const SQLITE_BUSY = 5;
 
-/** kysely over the SQLite that comes with Node. */
-export class NodeSqliteDialect implements Dialect {
-  readonly #path: string;
-
-  /** @param path of the database file, or `:memory:` */
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  createDriver(): Driver {
-    return new NodeSqliteDriver(this.#path);
-  }
-  createQueryCompiler(): QueryCompiler {
-    return new SqliteQueryCompiler();
-  }
-  createAdapter(): DialectAdapter {
-    return new TransactionalDdlAdapter();
-  }
-  createIntrospector(db: Kysely<unknown>): DatabaseIntrospector {
-    return new SqliteIntrospector(db);
-  }
+/** kysely over the SQLite of Node. @param path of the database file, or `:memory:` */
+export function nodeSqliteDialect(path: string): Dialect {
+  return {
+    createDriver: () => new NodeSqliteDriver(path),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createAdapter: () => new TransactionalDdlAdapter(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+  };
 }
 
 /** SQLite's DDL is transactional, and kysely does not use that. So a migration is all or nothing, and one at a time. */

@@ -4,7 +4,7 @@ import { messageOf } from "@devplat/base";
 import { Kysely, sql } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { Tables } from "../sql/tables.ts";
-import { NodeSqliteDialect } from "./dialect.ts";
+import { nodeSqliteDialect } from "./dialect.ts";
 
 /** Takes what people write as the connection string of a file database: a path, `file:path` or `sqlite:path`. */
 export function sqlitePath(dsn: string): string {
@@ -17,7 +17,7 @@ export function sqlitePath(dsn: string): string {
  * @throws SvcError `database_unavailable` naming the file
  */
 export async function openSqlite(path: string): Promise<Kysely<Tables>> {
-  const db = new Kysely<Tables>({ dialect: new NodeSqliteDialect(path) });
+  const db = new Kysely<Tables>({ dialect: nodeSqliteDialect(path) });
   try {
     if (path !== ":memory:") await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await sql`SELECT 1`.execute(db);
