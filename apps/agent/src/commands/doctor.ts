@@ -10,7 +10,7 @@ import { TargetPolicy } from "../sync/target/target-policy.ts";
 import { exposedFiles } from "../sync/target/exposed-files.ts";
 import type { RunCommand } from "./common/command.ts";
 import { hostOf, loadWith } from "./common/context.ts";
-import { isDaemonRunning } from "./daemon.ts";
+import { isDaemonRunning } from "./common/daemon-process.ts";
 import { untilStopped } from "./common/signals.ts";
 import { publicMessage } from "../errors.ts";
 

@@ -8,7 +8,7 @@ import { enrolmentRunner } from "../assemble/index.ts";
 import type { Host } from "../host.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
 import { openContext } from "./common/context.ts";
-import { signalDaemon } from "./daemon.ts";
+import { signalDaemon } from "./common/daemon-process.ts";
 import { untilStopped } from "./common/signals.ts";
 
 /** Every configured enrolment and its state. */

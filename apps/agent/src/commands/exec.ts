@@ -13,7 +13,7 @@ import { valueText } from "../sync/content/value-text.ts";
 import { noSuchField } from "./secrets/no-such-field.ts";
 import type { Invocation, RunCommand } from "./common/command.ts";
 import { openContext } from "./common/context.ts";
-import { findRule } from "./rules.ts";
+import { findRule } from "./common/find-rule.ts";
 
 /** Time for a child to end by itself before it is restarted, in milliseconds. */
 const END_GRACE_MS = 10_000;

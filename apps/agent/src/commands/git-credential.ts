@@ -6,7 +6,7 @@ import { coversGitHost } from "../config/sections/git-host.ts";
 import { AgentError } from "../errors.ts";
 import { valueText } from "../sync/content/value-text.ts";
 import type { RunCommand } from "./common/command.ts";
-import { withStore } from "./secrets.ts";
+import { withStore } from "./common/with-store.ts";
 
 /** Git's own limit of a line of the protocol is far larger than any request of it. */
 const MAX_REQUEST_CHARACTERS = 64 * 1024;

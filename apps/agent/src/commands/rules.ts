@@ -1,16 +1,14 @@
-import { printResult, printTable } from "@devplat/cli";
+import { flagOf, printResult, printTable } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
 import { factsOf } from "../assemble/store.ts";
 import { StateFile } from "../sync/state.ts";
 import { StatusReport } from "../sync/status-report.ts";
 import type { Invocation, RunCommand } from "./common/command.ts";
 import { openContext } from "./common/context.ts";
-import { BRAND } from "../brand.ts";
-import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
-import type { Rule } from "../config/sections/rule.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
-import { signalDaemon } from "./daemon.ts";
+import { findRule } from "./common/find-rule.ts";
+import { signalDaemon } from "./common/daemon-process.ts";
 
 /** Every rule as configured, with the state that the last cycle left. */
 export const list: RunCommand = async (invocation) => {
@@ -68,20 +66,15 @@ async function setPaused(invocation: Invocation, paused: boolean): Promise<numbe
   return 0;
 }
 
-/** @throws AgentError `usage` */
-export function findRule(loaded: LoadedConfig, name: string): Rule {
-  const rule = loaded.config.rules.find((candidate) => candidate.name === name);
-  if (rule !== undefined) return rule;
-  throw new AgentError("usage", `there is no rule '${name}'`, {
-    hint: `'${BRAND.command} rules list' shows the rules.`,
-  });
-}
-
 /** Prints the change of one rule's file by the next cycle, with masked values. */
 export const diff: RunCommand = async (invocation) => {
+  const { options } = invocation;
   const { host, loaded } = await openContext(invocation);
   const { name } = findRule(loaded, invocation.positionals[0] ?? "");
-  const { reveal, json } = invocation.options;
   const { dryRun } = await import("./sync/dry-run.ts");
-  return dryRun(host, loaded, { reveal: reveal === true, only: name, json: json === true });
+  return dryRun(host, loaded, {
+    reveal: flagOf(options, "reveal"),
+    only: name,
+    json: flagOf(options, "json"),
+  });
 };

@@ -4,7 +4,7 @@ import { assembleDaemon } from "../assemble/index.ts";
 import type { RunCommand } from "./common/command.ts";
 import { loadWith, openContext } from "./common/context.ts";
 import { dryRun } from "./sync/dry-run.ts";
-import { DaemonPid } from "./daemon.ts";
+import { DaemonPid } from "./common/daemon-process.ts";
 import { offerEnrolments } from "./enrol/enrolments-at-start.ts";
 import { offerLogin } from "./login/login-at-start.ts";
 import { untilStopped } from "./common/signals.ts";

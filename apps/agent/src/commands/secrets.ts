@@ -7,15 +7,12 @@ import {
   type SecretDocument,
   type SecretStore,
 } from "@devplat/secret-store";
-import { assembleStore } from "../assemble/store.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
-import type { Host } from "../host.ts";
+import { withStore } from "./common/with-store.ts";
 import type { Invocation, RunCommand } from "./common/command.ts";
-import { openContext } from "./common/context.ts";
 import { FilesOfSecret } from "./secrets/files-of-secret.ts";
-import { untilStopped } from "./common/signals.ts";
 import {
   noteLine,
   printLine,
@@ -40,23 +37,6 @@ function refuseEnrolled({ config }: LoadedConfig, { options }: Invocation, path:
   throw new AgentError("confirmation_needed", `${path} belongs to an enrolment`, {
     hint: `'${BRAND.command} enrol run ${path} --again' replaces it; --force writes it without the enrolment.`,
   });
-}
-
-/** Runs an action on the store, signed in; closes everything after it. */
-export async function withStore<T>(
-  invocation: Invocation,
-  action: (store: SecretStore, signal: AbortSignal, loaded: LoadedConfig, host: Host) => Promise<T>,
-): Promise<T> {
-  const { host, loaded } = await openContext(invocation);
-  const parts = await assembleStore(host, loaded, !invocation.flags.dryRun);
-  const stop = untilStopped();
-  try {
-    await parts.signIn.ensure(stop.signal);
-    return await action(parts.store, stop.signal, loaded, host);
-  } finally {
-    stop.release();
-    await parts.close();
-  }
 }
 
 /** Changes a secret, and waits for the running daemon to have written it into its files, unless `--no-wait` says otherwise. */
