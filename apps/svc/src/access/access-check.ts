@@ -2,6 +2,7 @@ import { isRedirect, isRefusal, isWithdrawn } from "../upstream/response-status.
 import type { Clock } from "@devplat/base";
 import { requestObjectFormat, type CommandRequest } from "@devplat/git-protocol";
 import { FetchAuthorization, prefixesFor, type AuthorizedFetch, type ObjectLookup } from "./authorization.ts";
+import type { Access, AccessRequest, Decision, RefQueries, Refusal } from "./access-request.ts";
 import { AuthorizationCache, authorizationKey, type AuthorizationKey } from "./authorization-cache.ts";
 import type { RefSnapshotStore } from "./ref-snapshot-store.ts";
 import { repositoryId } from "./repository-id.ts";
@@ -24,36 +25,13 @@ export interface AccessCheckOptions {
   readonly probesPerMinute: number;
 }
 
-/** A credential and the repository that it asks for. */
-export interface Access {
-  /** What goes upstream as `Authorization`; undefined: none. */
-  readonly authorization: string | undefined;
-  readonly target: { readonly owner: string; readonly name: string };
-}
-
-/** A request that asks to read a repository. */
-export interface AccessRequest extends Access {
-  readonly target: Access["target"] & {
-    /** Path of `git-upload-pack` at the code host. */
-    readonly upstreamPath: string;
-  };
-  readonly policy: { readonly timeoutSeconds: number };
-  readonly context: { readonly remoteAddress: string };
-}
-
-/** The code host refused; its response is for the caller. */
-export type Refusal = Extract<RefsAnswer, { kind: "refused" }>;
-
-/** Result of asking whether a fetch may read; `askedAt` is when the request to the code host behind it was sent. */
-export type Decision = { readonly kind: "authorized"; readonly askedAt: number } | Refusal;
-
 /**
  * No byte from the cache without an authorization by the code host (spec/svc.md section 2.1). An authorization of an
  * `ls-refs` that a client sent is remembered for a short time. For a fetch without one the code host is asked in the
  * client's name. An answer to such a probe is remembered only if it renews an `ls-refs` of the client: a client that
  * never sends `ls-refs` is asked about each time, so that a revocation reaches it immediately.
  */
-export class AccessCheck {
+export class AccessCheck implements RefQueries {
   readonly #probes: RefProbes;
   readonly #refs: RefSnapshotStore;
   readonly #objects: ObjectLookup;
@@ -137,7 +115,7 @@ export class AccessCheck {
       if (decision.kind === "refused") return decision;
       ({ askedAt } = decision);
     }
-    return new FetchAuthorization({ access: this, objects: this.#objects, refs, request, asked, askedAt });
+    return new FetchAuthorization({ queries: this, objects: this.#objects, refs, request, asked, askedAt });
   }
 
   /**

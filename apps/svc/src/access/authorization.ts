@@ -1,5 +1,5 @@
 import type { CommandRequest, FetchRequest, ObjectFormat } from "@devplat/git-protocol";
-import type { AccessCheck, AccessRequest, Decision, Refusal } from "./access-check.ts";
+import type { AccessRequest, Decision, Refusal, RefQueries } from "./access-request.ts";
 import type { RefsAnswer } from "./ref-probe.ts";
 import type { RefSnapshots } from "./ref-snapshots.ts";
 import { isStorable, repositoryId, type RepositoryId } from "./repository-id.ts";
@@ -55,7 +55,7 @@ export interface AuthorizedFetch {
 
 /** Makes and holds the whole decision about one fetch: the code host's authorization, and which objects are shown. */
 export class FetchAuthorization implements Authorization {
-  readonly #access: AccessCheck;
+  readonly #queries: RefQueries;
   readonly #objects: ObjectLookup;
   readonly #refs: RefSnapshots;
   readonly #request: AccessRequest;
@@ -67,7 +67,7 @@ export class FetchAuthorization implements Authorization {
   #wantsShown = false;
 
   constructor(parts: {
-    readonly access: AccessCheck;
+    readonly queries: RefQueries;
     readonly objects: ObjectLookup;
     readonly refs: RefSnapshots;
     readonly request: AccessRequest;
@@ -75,7 +75,7 @@ export class FetchAuthorization implements Authorization {
     readonly askedAt: number;
   }) {
     const { owner, name } = parts.request.target;
-    this.#access = parts.access;
+    this.#queries = parts.queries;
     this.#objects = parts.objects;
     this.#refs = parts.refs;
     this.#request = parts.request;
@@ -115,10 +115,10 @@ export class FetchAuthorization implements Authorization {
   /**
    * Asks the code host for refs with the caller's credential, and records them.
    *
-   * @throws GitError as {@link AccessCheck.ask}
+   * @throws GitError as {@link RefQueries.ask}
    */
   async ask(prefixes: readonly string[]): Promise<RefsAnswer> {
-    const answer = await this.#access.ask(this.#request, this.#asked.command, prefixes);
+    const answer = await this.#queries.ask(this.#request, this.#asked.command, prefixes);
     if (answer.kind === "authorized") this.#askedAt = answer.askedAt;
     this.#identity = this.#refs.identity;
     return answer;
@@ -127,7 +127,7 @@ export class FetchAuthorization implements Authorization {
   async renew(): Promise<Renewal> {
     const { command, fetch } = this.#asked;
     const prefixes = prefixesFor(this.#refs, fetch);
-    const decision: Decision = await this.#access.confirm(this.#request, command, prefixes, this.#askedAt);
+    const decision: Decision = await this.#queries.confirm(this.#request, command, prefixes, this.#askedAt);
     if (decision.kind === "refused") return decision;
     this.#askedAt = decision.askedAt;
     return { kind: this.#identity === this.#refs.identity ? "current" : "replaced" };

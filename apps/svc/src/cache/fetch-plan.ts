@@ -1,5 +1,5 @@
 import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
-import type { Refusal } from "../access/access-check.ts";
+import type { Refusal } from "../access/access-request.ts";
 import type { Authorization } from "../access/authorization.ts";
 import type { ByteSource } from "../telemetry/metrics.ts";
 import type { UpstreamAnswer } from "../upstream/upstream.ts";

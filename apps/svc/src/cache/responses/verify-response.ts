@@ -1,7 +1,6 @@
-import { SUM_BLOCK_BYTES } from "./block-sums.ts";
+import { SUM_BLOCK_BYTES, type FileSums } from "./block-sums.ts";
 import { readAt } from "./file-io.ts";
 import { isUnreadable } from "@devplat/base/file-damage";
-import type { OpenFile } from "./file-response-store.ts";
 
 /** Bytes of one read. */
 const VERIFY_CHUNK_BYTES = 4 * SUM_BLOCK_BYTES;
@@ -10,7 +9,12 @@ const VERIFY_CHUNK_BYTES = 4 * SUM_BLOCK_BYTES;
  * Reads a file of an earlier process through once: damage that is found now does not fail a clone, because the code host
  * can still answer.
  */
-export async function isSound({ fd, size, sums }: OpenFile): Promise<boolean> {
+export async function isSound(file: {
+  readonly fd: number;
+  readonly size: number;
+  readonly sums: FileSums;
+}): Promise<boolean> {
+  const { fd, size, sums } = file;
   const buffer = Buffer.allocUnsafe(Math.min(VERIFY_CHUNK_BYTES, Math.max(1, size)));
   for (let position = 0; position < size;) {
     const length = Math.min(buffer.length, size - position);

@@ -1,0 +1,42 @@
+import type { CommandRequest } from "@devplat/git-protocol";
+import type { RefsAnswer } from "./ref-probe.ts";
+
+/** A credential and the repository that it asks for. */
+export interface Access {
+  /** What goes upstream as `Authorization`; undefined: none. */
+  readonly authorization: string | undefined;
+  readonly target: { readonly owner: string; readonly name: string };
+}
+
+/** A request that asks to read a repository. */
+export interface AccessRequest extends Access {
+  readonly target: Access["target"] & {
+    /** Path of `git-upload-pack` at the code host. */
+    readonly upstreamPath: string;
+  };
+  readonly policy: { readonly timeoutSeconds: number };
+  readonly context: { readonly remoteAddress: string };
+}
+
+/** The code host refused; its response is for the caller. */
+export type Refusal = Extract<RefsAnswer, { kind: "refused" }>;
+
+/** Result of asking whether a fetch may read; `askedAt` is when the request to the code host behind it was sent. */
+export type Decision = { readonly kind: "authorized"; readonly askedAt: number } | Refusal;
+
+/** What a decision about a fetch asks of the code host, in the caller's name. */
+export interface RefQueries {
+  /**
+   * Asks for refs, and records an authorization or a refusal.
+   *
+   * @throws GitError if the code host does not answer, or the client causes too many probes
+   */
+  ask(request: AccessRequest, command: CommandRequest, prefixes: readonly string[]): Promise<RefsAnswer>;
+  /** Confirms a decision that was made at `askedAt`, immediately before the first byte of cached data is sent. */
+  confirm(
+    request: AccessRequest,
+    command: CommandRequest,
+    prefixes: readonly string[],
+    askedAt: number,
+  ): Promise<Decision>;
+}
