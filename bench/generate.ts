@@ -12,7 +12,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-/** What to generate. */
+/** Parameters of the generated repository. */
 export interface GenerateOptions {
   readonly seed: number;
   readonly commits: number;

@@ -52,7 +52,7 @@ interface Sample {
   readonly mbPerCpuSecond: number;
 }
 
-/** What the API proxy adds, with a limited token, against asking directly and against nginx in between. */
+/** Time that the API proxy adds to a request with a limited token, compared with a direct request and with nginx. */
 export async function run(rounds: number): Promise<Report> {
   const folder = await tempFolder("bench-api");
   const root = join(folder.path, "root");

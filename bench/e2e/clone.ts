@@ -60,7 +60,7 @@ export async function run(rounds: number): Promise<Report> {
     }
     return {
       name: "clone",
-      title: "Clones through svc, beside git http-backend and nginx",
+      title: "Clones through svc, compared with git http-backend and nginx",
       method: `Raw requests: one curl posts the recorded \`fetch\` of a full clone and throws the answer away, ${REQUESTS_PER_SAMPLE} times a sample. CPU of the direct clone is that of the git processes alone, without the relay in front of them; CPU of svc is its whole process. Whole clones: \`git clone --bare\`, with client, code host and service on the same cores; the mirror is filled behind a cold one, and the warm one follows immediately. Direct and cold clones begin when the service is idle. All kinds in turn, ${rounds} rounds.`,
       rows,
       notes,

@@ -20,7 +20,7 @@ import type { Row } from "../lib/row.ts";
 import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
 import { interleave, summarize } from "../lib/statistics.ts";
 
-/** Clients at once that `git http-backend` takes too; more large ones would need more memory than a machine has. */
+/** Concurrent clients that `git http-backend` can serve too. More large clones would need more memory than a machine has. */
 const FEW = { small: 20, large: 8 } as const;
 const MANY = 200;
 /** Peak resident set in MB that many clients may cost (the targets of the specification). */
@@ -35,7 +35,7 @@ interface Bench {
   readonly rounds: number;
 }
 
-/** Many clients at once through the service, beside the same at `git http-backend` and nginx. */
+/** Many concurrent clients of the service, compared with the same clients of `git http-backend` and nginx. */
 export async function run(rounds: number): Promise<Report> {
   const work = await workFolder("concurrent");
   await workFolder("concurrent/static");
@@ -53,8 +53,8 @@ export async function run(rounds: number): Promise<Report> {
     }
     return {
       name: "concurrent",
-      title: "Many clones at once",
-      method: `One curl posts the recorded \`fetch\` of a full clone so many times at once and throws the answers away; nginx sends the same bytes as a file. Warm: the service was started anew over a filled cache, so that its peak is that of serving. Cold: its cache was emptied before. Client, code host and service share the cores. All kinds in turn, ${rounds} rounds.`,
+      title: "Concurrent clones",
+      method: `One curl sends that many concurrent copies of the recorded \`fetch\` of a full clone and discards the responses; nginx sends the same bytes as a file. Warm: the service was started again over a filled cache, so that its peak is that of serving. Cold: its cache was emptied before. Client, code host and service share the cores. All kinds in turn, ${rounds} rounds.`,
       rows,
       notes,
     };
@@ -146,7 +146,7 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
     return {
       rows: [
         {
-          what: `${name}: ${few} at once, warm, server CPU per clone`,
+          what: `${name}: ${few} concurrent, warm, server CPU per clone`,
           unit: "s",
           ours: summarize(some.svc.map(({ cpu }) => cpu)),
           reference: summarize(some.direct.map(({ cpu }) => cpu)),
@@ -154,20 +154,20 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           target: { atMost: 0.1 },
         },
         {
-          what: `${name}: ${few} at once, warm, last byte of the last`,
+          what: `${name}: ${few} concurrent, warm, last byte of the last`,
           unit: "s",
           ours: summarize(some.svc.map(({ seconds }) => seconds)),
           reference: summarize(some.direct.map(({ seconds }) => seconds)),
           referenceName: "direct",
         },
         {
-          what: `${name}: ${few} at once, warm, peak memory`,
+          what: `${name}: ${few} concurrent, warm, peak memory`,
           unit: "MB",
           ours: summarize([peakFew]),
           ...limit(PEAK_FEW_MB),
         },
         {
-          what: `${name}: ${MANY} at once, warm, throughput`,
+          what: `${name}: ${MANY} concurrent, warm, throughput`,
           unit: "GB/s",
           ours: summarize(many.svc.map(({ rate }) => rate)),
           reference: summarize(some.svc.map(({ rate }) => rate)),
@@ -175,20 +175,20 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           target: { atLeast: 0.8 },
         },
         {
-          what: `${name}: ${MANY} at once, warm, throughput`,
+          what: `${name}: ${MANY} concurrent, warm, throughput`,
           unit: "GB/s",
           ours: summarize(many.svc.map(({ rate }) => rate)),
           reference: summarize(many.nginx.map(({ rate }) => rate)),
           referenceName: "nginx",
         },
         {
-          what: `${name}: ${MANY} at once, warm, peak memory`,
+          what: `${name}: ${MANY} concurrent, warm, peak memory`,
           unit: "MB",
           ours: summarize([peakMany]),
           ...limit(PEAK_MANY_MB),
         },
         {
-          what: `${name}: ${MANY} at once, cold, last byte of the last`,
+          what: `${name}: ${MANY} concurrent, cold, last byte of the last`,
           unit: "s",
           ours: summarize(cold.many),
           reference: floor,
@@ -196,7 +196,7 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           target: { atMost: 1.2 },
         },
         {
-          what: `${name}: ${MANY} at once, cold, fetches from the code host`,
+          what: `${name}: ${MANY} concurrent, cold, fetches from the code host`,
           unit: "",
           ours: summarize(upstreamFetches),
           reference: summarize([1]),
@@ -205,7 +205,7 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
         },
       ],
       notes: [
-        `${name}: CPU seconds per clone with ${MANY} at once: svc ${summarize(many.svc.map(({ cpu }) => cpu)).median.toFixed(4)}, nginx ${summarize(many.nginx.map(({ cpu }) => cpu)).median.toFixed(4)}.`,
+        `${name}: CPU seconds per clone with ${MANY} concurrent: svc ${summarize(many.svc.map(({ cpu }) => cpu)).median.toFixed(4)}, nginx ${summarize(many.nginx.map(({ cpu }) => cpu)).median.toFixed(4)}.`,
       ],
     };
   } finally {

@@ -10,7 +10,7 @@ import type { Row } from "../lib/row.ts";
 import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
 import { summarize, type Summary } from "../lib/statistics.ts";
 
-/** What one cold clone and the filling of the store behind it cost. */
+/** Cost of one cold clone and of the fill of the store after it. */
 interface Filled {
   readonly peakMb: number;
   readonly restMb: number;

@@ -13,16 +13,16 @@ import { summarize, type Summary } from "../lib/statistics.ts";
 const TOKENS = 10_000;
 /** Look-ups of one sample. */
 const LOOK_UPS = 2000;
-/** Tokens of a page, as the API gives them at most. */
+/** Maximum number of tokens on a page of the API. */
 const PAGE = 1000;
-/** Tokens written at once while the stores are filled. */
+/** Concurrent writes of tokens while the stores are filled. */
 const WRITERS = 16;
 /** Milliseconds that a look-up may add to a request at the median (the aim of the project). */
 const LOOK_UP_TARGET_MS = 0.2;
 
 const KEYS = async () => ({ current: new Secret("0f".repeat(32)), previous: undefined });
 
-/** What our own tokens cost: looking one up among 10,000, and listing them all, on each database. */
+/** Time to look up one of 10,000 proxy tokens, and to list them all, on each database. */
 export async function run(rounds: number): Promise<Report> {
   const folder = await tempFolder("bench-tokens");
   const [postgres, vault] = await Promise.all([startPostgres(), startVault()]);

@@ -3,16 +3,16 @@ import { join } from "node:path";
 import { run } from "@devplat/testkit";
 import { HEADERS } from "./raw-fetch.ts";
 
-/** What many transfers at once took. */
+/** Cost of many concurrent transfers. */
 export interface ParallelTransfers {
   /** From the first request to the last byte of the last one. */
   readonly seconds: number;
-  /** Of all together. */
+  /** Sum of all transfers. */
   readonly bytes: number;
 }
 
 /**
- * Sends the same request many times at once with one curl, which throws the answers away. All must be 200.
+ * Sends many concurrent copies of a request with one curl, which discards the responses. Each response must be 200.
  *
  * @param request file with the body to post; undefined: GET
  */

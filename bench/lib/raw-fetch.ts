@@ -10,7 +10,7 @@ import {
 import { run } from "@devplat/testkit";
 
 const CAPABILITIES = ["agent=git/bench", "object-format=sha1"];
-/** Of a `fetch` of protocol v2. */
+/** Parameters of a `fetch` of protocol v2. */
 export const HEADERS = [
   "Git-Protocol: version=2",
   "Content-Type: application/x-git-upload-pack-request",
@@ -48,7 +48,7 @@ const FULL_CLONE = {
   ofsDelta: true,
 };
 
-/** What one transfer took. */
+/** Cost of one transfer. */
 export interface Transfer {
   readonly seconds: number;
   readonly bytes: number;

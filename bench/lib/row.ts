@@ -1,6 +1,6 @@
 import type { Summary } from "./statistics.ts";
 
-/** One line of a result: what was measured, the reference beside it, and the target for their ratio. */
+/** One line of a result: the measured value, the value of the reference, and the target for their ratio. */
 export interface Row {
   readonly what: string;
   readonly unit: string;

@@ -93,7 +93,7 @@ export async function run(rounds: number): Promise<Report> {
   return {
     name: "growth",
     title: "How costs grow",
-    method: `The engine in one warm process. By size: a clone of one branch from stored packs, and a fetch of 100 commits, against \`git upload-pack\` on the same repository with bitmaps. By fetches: a store of 20,000 objects takes one pack of one commit after the other; with consolidation, packs are merged as soon as ${LEAST} can be. Then the store is opened anew, and answers fetches that are 20 commits behind. ${rounds} rounds.`,
+    method: `The engine in one warm process. By size: a clone of one branch from stored packs, and a fetch of 100 commits, against \`git upload-pack\` on the same repository with bitmaps. By fetches: a store of 20,000 objects takes one pack of one commit after the other; with consolidation, packs are merged as soon as ${LEAST} can be. Then the store is opened again, and answers fetches that are 20 commits behind. ${rounds} rounds.`,
     rows,
     notes: [
       ...["growth-clone", "growth-behind", "growth-open", "growth-fetch"].map(

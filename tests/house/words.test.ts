@@ -13,6 +13,7 @@ const CLEAN_FOLDERS = [
   "apps/svc/src/storage/",
   "apps/svc/src/telemetry/",
   "apps/svc/src/webhooks/",
+  "bench/",
   "packages/base/",
   "packages/cli/",
   "packages/config/",
@@ -24,9 +25,11 @@ const CLEAN_FOLDERS = [
   "packages/http-client/",
   "packages/oauth/",
   "packages/secret-store/",
+  "packages/ssh-protocol/",
   "packages/web-kit/",
   "tests/house/",
   "tests/testkit/",
+  "tools/",
 ];
 
 const SOURCES = readSources([]);

@@ -8,10 +8,10 @@ import { build, type BuildOptions, type Plugin } from "esbuild";
 
 const SOURCE = resolve(import.meta.dirname, "../../apps/agent/src");
 const RUNTIME_MAJOR = 26;
-/** What the thread for large files runs, in a bundle of its own. */
+/** Bundle that the thread for large files runs. */
 const THREAD = "edit-worker.cjs";
 
-/** What a build has made. */
+/** Files that a build has made. */
 export interface AgentRelease {
   /** Shell launcher for a Node 26 that is installed. */
   readonly launcher: string;
@@ -20,9 +20,9 @@ export interface AgentRelease {
 }
 
 /**
- * Bundles the daemon. `agent.cjs` is what the launcher runs: it answers a suppressed login-check by itself, and loads
- * `main.cjs` for everything else. `edit-worker.cjs` is what the thread for large files runs.
- * @param folder is made anew
+ * Bundles the daemon. The launcher runs `agent.cjs`: it handles a suppressed login-check itself, and loads `main.cjs` for
+ * everything else. The thread for large files runs `edit-worker.cjs`.
+ * @param folder is emptied first
  * @param options `executable`: also a single file with Node in it, about 120 MB
  */
 export async function buildAgent(
@@ -48,7 +48,7 @@ export async function buildAgent(
     ...begin,
     entryPoints: [entry],
     outfile: join(folder, "agent.cjs"),
-    plugins: [MAIN_BESIDE],
+    plugins: [EXTERNAL_MAIN],
   });
   const launcher = join(folder, "agent");
   await copyFile(join(import.meta.dirname, "agent-launcher.sh"), launcher);
@@ -75,9 +75,9 @@ const COMMON: BuildOptions = {
   mainFields: ["module", "main"],
 };
 
-/** The bundle of the small entry leaves the large one where it lies. */
-const MAIN_BESIDE: Plugin = {
-  name: "main-beside",
+/** The bundle of the small entry does not include the large one. */
+const EXTERNAL_MAIN: Plugin = {
+  name: "external-main",
   setup: (bundle) => {
     bundle.onResolve({ filter: /^\.\/main\.ts$/ }, () => ({ path: "./main.cjs", external: true }));
   },
@@ -150,7 +150,7 @@ async function singleFile(entry: string, worker: string, folder: string): Promis
   const bundle = join(folder, "single.cjs");
   const config = join(folder, "single.json");
   const output = join(folder, `agent-${process.platform}-${process.arch}`);
-  // A file of the executable is no path: the thread gets its text.
+  // A file in the executable has no path on disk: the thread gets its text.
   const start = `require("node:sea").getAsset("${THREAD}", "utf8"), { eval: true,`;
   await build({
     ...COMMON,

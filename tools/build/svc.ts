@@ -8,14 +8,14 @@ const SOURCE = join(ROOT, "apps/svc/src");
 const THREADS = join(ROOT, "packages/git-mirror/src/threads");
 const RUNTIME_MAJOR = 26;
 
-/** Program and threads, each a file of its own; what they share is in files beside them, what is rarely used is loaded late. */
+/** Program and threads, each in its own file. Shared code is in files next to them, and rarely used code is loaded late. */
 const ENTRIES = {
   main: join(SOURCE, "main.ts"),
   "index-thread": join(THREADS, "index-thread.ts"),
   "job-worker": join(THREADS, "job-worker.ts"),
 } as const;
 
-/** Files that pages serve, under the names by which the code asks for them beside itself. */
+/** Files that pages serve, with the names by which the code reads them from its own folder. */
 const ASSETS = {
   "svc.css": join(SOURCE, "admin-ui/common/svc.css"),
   "mark.svg": join(SOURCE, "admin-ui/common/mark.svg"),
@@ -25,7 +25,7 @@ const ASSETS = {
 /**
  * Bundles the service into a folder that needs Node 26 and nothing else.
  *
- * @param folder is made anew
+ * @param folder is emptied first
  * @returns the path of the launcher
  */
 export async function buildSvc(folder: string): Promise<string> {
@@ -51,7 +51,7 @@ export async function buildSvc(folder: string): Promise<string> {
       js: `import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);`,
     },
     external: ["pg-native"],
-    plugins: [THREADS_BESIDE, LATE_PACKAGES, assetsBeside(lib)],
+    plugins: [EXTERNAL_THREADS, LATE_PACKAGES, externalAssets(lib)],
   });
   for (const [name, source] of Object.entries(ASSETS)) {
     await mkdir(dirname(join(lib, name)), { recursive: true });
@@ -66,8 +66,8 @@ export async function buildSvc(folder: string): Promise<string> {
 }
 
 /** `new URL("….ts", import.meta.url)` of a thread names its bundle instead. */
-const THREADS_BESIDE: Plugin = {
-  name: "threads-beside",
+const EXTERNAL_THREADS: Plugin = {
+  name: "external-threads",
   setup: (bundle) => {
     bundle.onLoad({ filter: /git-mirror\/src\/threads\/entries\.ts$/ }, async ({ path }) => {
       const text = await readFile(path, "utf8");
@@ -107,10 +107,10 @@ const LATE_PACKAGES: Plugin = {
   },
 };
 
-/** Scripts of other packages that pages load lie beside the bundles. */
-function assetsBeside(lib: string): Plugin {
+/** Scripts of other packages that pages load are next to the bundles. */
+function externalAssets(lib: string): Plugin {
   return {
-    name: "assets-beside",
+    name: "external-assets",
     setup: (bundle) => {
       bundle.onLoad({ filter: /web-kit\/src\/assets\.ts$/ }, async ({ path }) => {
         const text = await readFile(path, "utf8");

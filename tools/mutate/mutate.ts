@@ -1,7 +1,7 @@
 /**
  * `npm run test:mutate -- FILE … [--tests FILE …]`: changes the sources in small ways, one at a time, and runs their tests
- * each time: a change that no test notices (a survivor) is printed. Tests are those beside each source with its name, or what
- * stands behind `--tests`. Works on a copy. Exit code 1 if something survived, and the wrong use is 2.
+ * each time: a change that no test notices (a survivor) is printed. The tests are the files next to each source with its name,
+ * or the arguments of `--tests`. Works on a copy. Exit code 1 if something survived, and the wrong use is 2.
  *
  * The work is done by Stryker (docs/dependencies.md), installed on the first call into the folder for caches.
  */
@@ -98,7 +98,7 @@ function problemOf(sources: readonly string[], tests: readonly string[]): string
   }
   if (tests.length > 0) return undefined;
   const bare = sources.find((source) => !existsSync(join(root, testBeside(source))));
-  return bare === undefined ? undefined : `${bare} has no test beside it: name its tests with --tests`;
+  return bare === undefined ? undefined : `${bare} has no test next to it: name its tests with --tests`;
 }
 
 /** Installs what tools/mutate/package-lock.json names, once. Gives the folder. */

@@ -1,5 +1,5 @@
 /**
- * What limited tokens need for every operation and field of the published APIs. Run by itself it prints one line for each:
+ * Permissions that limited tokens need for every operation and field of the published APIs. As a program, it prints one line for each:
  * `sh tools/run.sh tools/scopes/decisions.ts`. Compare the output before and after a change of rules or authorizers.
  */
 import { createHash } from "node:crypto";

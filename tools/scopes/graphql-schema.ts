@@ -42,7 +42,7 @@ export class GraphqlSchema {
       .map(({ name }) => name);
   }
 
-  /** Of an object or interface; a union has none. */
+  /** Fields of an object or interface. A union has none. */
   fields(type: string): SchemaField[] {
     const found = this.#schema.getType(type);
     if (found === undefined) throw new TypeError(`the schema has no type ${type}`);

@@ -10,7 +10,7 @@ import type { GraphqlSchema, SchemaField } from "./graphql-schema.ts";
 const { types: TYPES, withheld: WITHHELD, mutations: MUTATIONS } = GRAPHQL_RULES;
 const { profileTypes: PROFILE_TYPES, abstractTypes: ABSTRACT_TYPES, queries: QUERY_FIELDS } = GRAPHQL_RULES;
 
-/** What the rules let limited tokens reach of the schema. @throws TypeError where the rules name what it does not have */
+/** Part of the schema that the rules let limited tokens reach. @throws TypeError where the rules name what it does not have */
 export function graphqlTable(schema: GraphqlSchema): GraphqlTable {
   return new TableMaker(schema).table();
 }
@@ -148,7 +148,7 @@ class TableMaker {
     return field.target;
   }
 
-  /** What is behind connections and edges. */
+  /** Type behind connections and edges. */
   #end(name: string): string {
     if (!/(?:Connection|Edge)$/.test(name)) return name;
     const fields = this.#schema.fields(name);

@@ -8,7 +8,7 @@ export interface RestOperation {
   readonly template: string;
 }
 
-/** What each operation needs, by path template and method. @throws TypeError for an operation that no rule is for */
+/** Permissions that each operation needs, by path template and method. @throws TypeError for an operation that no rule is for */
 export function restTable(
   operations: readonly RestOperation[],
   rules: readonly RestRule[],

@@ -14,7 +14,7 @@ import {
 } from "../../tests/interop/agent-web/first-run.ts";
 
 const IMAGES = resolve(import.meta.dirname, "../../docs/images");
-/** Wide enough for the tables, small enough to be read beside text; CSS pixels. */
+/** Wide enough for the tables, and small enough to be read next to text, in CSS pixels. */
 const VIEWPORT = { width: 960, height: 600 };
 
 const WANTED: Readonly<Record<string, string>> = {

@@ -20,7 +20,7 @@ export interface Coverage {
 
 /** `- **1.4** text` of a page such as docs/rules/svc.md. */
 const RULE = /^- \*\*(\d+\.\d+)\*\* (.+)$/gm;
-/** The title of a test: what stands between `it(`, `test(` or `describe(` and the string's end, as it is written. */
+/** The title of a test as it is written: from `it(`, `test(` or `describe(` to the end of the string. */
 const TITLE = /\b(?:it|test|describe)\(\s*(?:"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g;
 /** `[svc 1.4]`, or of several rules `[svc 1.4 2.1]`. */
 const TAG = /\[(\w+) (\d+\.\d+(?: \d+\.\d+)*)\]/g;

@@ -8,7 +8,7 @@ async function isFree(port: number): Promise<boolean> {
       probe.once("error", done);
       probe.listen({ port, host }, () => probe.close(() => done(undefined)));
     });
-    // A machine without IPv6 answers EADDRNOTAVAIL, which is no sign of another server.
+    // A machine without IPv6 gives EADDRNOTAVAIL, which does not mean that another server listens.
     if (failure instanceof Error && "code" in failure && failure.code === "EADDRINUSE") return false;
   }
   return true;

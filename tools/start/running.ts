@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What `npm start` says of itself in `data/running.json` while it runs. */
+/** Content of `data/running.json`, which exists while `npm start` runs. */
 interface Running {
   readonly pid: number;
   readonly urls: readonly string[];

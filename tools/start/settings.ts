@@ -4,7 +4,7 @@ const PLACEHOLDER = "OWNER/NAME";
 /** Milliseconds that the code host gets to answer before a warning. */
 const HOST_WAIT_MS = 3000;
 
-/** What the environment says about the first try. */
+/** Settings of `npm start` from the environment. */
 export interface StartSettings {
   /** Address of the code host. */
   readonly host: string;

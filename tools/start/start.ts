@@ -1,6 +1,6 @@
 /**
  * `npm start`: both programs on this machine, for a first try. The service runs in development mode with SQLite, the
- * daemon with its embedded store; everything they write lies in `data/`, or where START_DATA_DIR says. Ctrl-C stops both.
+ * daemon with its embedded store; all their files are in `data/`, or in START_DATA_DIR. Ctrl-C stops both.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";

@@ -108,7 +108,7 @@ rules:
 `;
 }
 
-/** What the lines to paste are made from. */
+/** Values from which the lines to paste are made. */
 interface TrySheetParts {
   readonly svc: Launch;
   readonly agent: Launch & { readonly file: string };
@@ -118,7 +118,7 @@ interface TrySheetParts {
   readonly isListed: boolean;
 }
 
-/** What is printed for a first try, and the shell file that its lines start from. */
+/** Text that is printed for a first try, and the shell file that its lines start from. */
 export const trySheet = {
   /** Functions and variables for a POSIX shell. Holds a token of the development mode: 0600. */
   environment(root: string, svc: Launch, agent: Launch, token: string): string {

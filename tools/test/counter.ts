@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { TestEvent } from "node:test/reporters";
 
-/** What a group of tests came to. Only tests count, not the suites around them. */
+/** Result of a group of tests. Only tests count, not the suites around them. */
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
@@ -25,7 +25,7 @@ export default async function* counter(source: AsyncIterable<TestEvent>): AsyncG
     if (event.type === "test:pass" && (data.details.type === "suite" || isFile(data))) continue;
     if (data.skip !== undefined || data.todo !== undefined) tally.skipped++;
     else if (event.type === "test:pass") tally.passed++;
-    // What fails only because of a test below it is counted there; a suite whose own hook failed counts itself.
+    // A suite that fails only because of a test in it is not counted. A suite whose own hook failed counts itself.
     else if (!("error" in data.details) || !isSubtestFailure(data.details.error)) {
       tally.failed++;
       if (data.file !== undefined) failedFiles.add(data.file);

@@ -72,7 +72,7 @@ net.Server.prototype.emit = function slowEmit(event, ...args) {
 
 // oxlint-disable-next-line typescript/unbound-method -- called with each child process below
 const tell = ChildProcess.prototype.emit;
-/** What each child process has still to say, in order. */
+/** Events that each child process has still to deliver, in order. */
 const untold = new WeakMap();
 ChildProcess.prototype.emit = function lateEmit(event, ...args) {
   const queue = untold.get(this);

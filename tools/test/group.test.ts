@@ -17,7 +17,7 @@ describe("runGroup", () => {
   });
   after(() => folder.remove());
 
-  /** Runs files of the given texts as one group, what they print put aside. */
+  /** Runs files with the given texts as one group, and captures their output. */
   async function outcome(
     texts: readonly string[],
     isolated = false,
@@ -52,7 +52,7 @@ describe("runGroup", () => {
     assert.match(broken ?? "", /:\n\S+:3 never ends$/);
   });
 
-  it("a file with a process of its own ends with its tests, whatever a failed one left running", async () => {
+  it("a file in its own process ends with its tests, even if a test leaves work", async () => {
     const left = `it("leaves", () => { setInterval(() => {}, 1000); assert.fail(); }); it("passes", () => {});`;
     assert.deepEqual(await outcome([left, `it("other", () => {});`], true), {
       passed: 2,
@@ -99,7 +99,7 @@ describe("runGroup", () => {
 });
 
 describe("test files", () => {
-  it("are found by suffix and part of the path, without node_modules, and grouped by workspace", () => {
+  it("are found by suffix and part of the path, and grouped by workspace", () => {
     const root = join(import.meta.dirname, "../..");
     const all = testFiles(root, ".test.ts", []);
     assert.ok(all.includes("tools/test/group.test.ts"));

@@ -25,7 +25,7 @@ export interface GroupResult extends Tally {
 }
 
 export interface RunGroupOptions {
-  /** How many files of an isolated group run at once. */
+  /** Number of files of an isolated group that run concurrently. */
   readonly concurrency: number;
   /** Whether nothing is printed. Default false. */
   readonly quiet?: boolean;
@@ -84,7 +84,7 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
 
 const NOTHING: Tally = { passed: 0, failed: 0, skipped: 0, failedFiles: [] };
 
-/** What a group that was ended at its limit had begun and not finished. */
+/** Names the tests that a group had started but not finished when it was ended at its limit. */
 function whatHung(limitMs: number, runningPath: string): string {
   let running = "";
   try {

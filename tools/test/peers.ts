@@ -16,7 +16,7 @@ import {
 /** Protocol v2 with SHA-256 repositories, `--negotiate-only` and bitmaps as the tests use them. */
 const OLDEST_GIT = [2, 39] as const;
 
-/** What the tests need and this machine lacks, one phrase each; empty when all is there. */
+/** Programs that the tests need and this machine lacks, one phrase each. */
 export function missingPeers(): string[] {
   return [
     gitProblem(),

@@ -60,7 +60,7 @@ describe("tools/setup-peers.sh", () => {
     assert.equal((await run("sh", [SETUP], { env })).stdout, "setup:peers: all there\n");
   });
 
-  it("a step that fails shows what it said, leaves nothing half, and nothing else is tried", async () => {
+  it("a step that fails prints its output, removes partial files, and ends the setup", async () => {
     const path = await programsWithout("failing", "python3");
     const broken = join(path, "python3");
     // Right until it is asked for a virtual environment.

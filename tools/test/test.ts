@@ -17,9 +17,9 @@ const SETUP = resolve(root, "tools/setup-peers.sh");
 const OLDEST_NODE_MAJOR = 26;
 const CORES = availableParallelism();
 /** Files against peers wait half of their time, for intervals and programs: one more than cores keeps those busy. */
-const ISOLATED_AT_ONCE = CORES + 1;
-/** More files than these that fail in one group are no accident. */
-const UNSTABLE_AT_MOST = 3;
+const CONCURRENT_ISOLATED_FILES = CORES + 1;
+/** If more files than this fail in one group, they are not run a second time. */
+const MAX_UNSTABLE_FILES = 3;
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -69,9 +69,9 @@ async function main(args: readonly string[]): Promise<number> {
  * passes then is named as unstable, and is a race to be found, but does not keep other work back.
  */
 async function runTwice(group: Group): Promise<GroupResult> {
-  const first = await runGroup(root, group, { concurrency: ISOLATED_AT_ONCE });
+  const first = await runGroup(root, group, { concurrency: CONCURRENT_ISOLATED_FILES });
   const { failedFiles: files, broken } = first;
-  const isFew = files.length > 0 && files.length <= UNSTABLE_AT_MOST;
+  const isFew = files.length > 0 && files.length <= MAX_UNSTABLE_FILES;
   if (process.env["CI"] === undefined || broken !== undefined || !isFew) return first;
   const again = await runGroup(root, { ...group, files }, { concurrency: 1 });
   if (again.failed > 0 || again.broken !== undefined) return first;

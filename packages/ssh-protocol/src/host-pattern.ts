@@ -1,6 +1,6 @@
 /**
- * Tells whether a whole text matches a pattern of ssh_config(5), "PATTERNS": `*` stands for any characters, `?` for
- * one. The time grows with the product of both lengths at most.
+ * Tells whether a text matches a pattern of ssh_config(5), "PATTERNS": `*` matches any characters, `?` matches one. The
+ * maximum time is proportional to the product of both lengths.
  */
 export function matchesPattern(text: string, pattern: string): boolean {
   let at = 0;

@@ -142,7 +142,7 @@ describe("known_hosts", () => {
         "[2001:db8::1]:2222",
       ]),
     );
-    // The line of an authority names hosts whose certificates it signs; the key is none of theirs.
+    // The line of an authority names hosts whose certificates it signs. Its key is not the key of a host.
     assert.ok(!namesOfKey(hosts, FIRST, ["example.org"]).has("example.org"));
     const hashed: KnownHost = {
       marker: undefined,

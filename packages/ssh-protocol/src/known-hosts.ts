@@ -9,7 +9,7 @@ const HASH_MAGIC = "|1|";
 const SHA1_BYTES = 20;
 const MARKERS = ["cert-authority", "revoked"] as const;
 
-/** What a line says about its key: nothing, that it signs certificates of hosts, or that it must not be accepted. */
+/** Marker of a line: none, a key that signs certificates of hosts, or a key that must not be accepted. */
 export type KnownHostsMarker = (typeof MARKERS)[number];
 
 /** The hosts of a line. */

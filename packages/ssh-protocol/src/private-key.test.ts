@@ -49,7 +49,7 @@ const pemOf = (bytes: Buffer): string =>
 
 describe("private keys", () => {
   for (const [type, args] of Object.entries(KEY_TYPES)) {
-    it(`${type}: reads ssh-keygen's file and PKCS#8, and writes a file that ssh-keygen reads`, async () => {
+    it(`${type}: reads an ssh-keygen file and PKCS#8, and ssh-keygen reads its output`, async () => {
       await using keys = await keyFolder();
       const { privateText, publicText } = await keys.makeKey("id", args);
       const { blob } = decodePublicKeyLine(publicText);

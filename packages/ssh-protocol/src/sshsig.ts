@@ -13,7 +13,7 @@ export type SshsigHash = (typeof HASHES)[number];
 
 /** The data that a key signs for a file or a commit (PROTOCOL.sshsig section 3). */
 export interface SshsigData {
-  /** What the signature is for, such as `git` or `file`. */
+  /** Purpose of the signature, such as `git` or `file`. */
   readonly namespace: string;
   readonly hash: SshsigHash;
   /** Hash of the message. */

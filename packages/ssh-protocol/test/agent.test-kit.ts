@@ -22,7 +22,7 @@ import {
 /** A small agent of this package on a Unix socket, for the programs of OpenSSH. */
 export interface TestAgent extends AsyncDisposable {
   readonly socket: string;
-  /** What arrived, in this order. */
+  /** Messages in the order in which they arrived. */
   readonly requests: readonly AgentRequest[];
 }
 

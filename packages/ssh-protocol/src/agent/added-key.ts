@@ -26,7 +26,7 @@ export function readAddedKey(reader: WireReader): AddedKey {
   const { type: inner, publicKey } = decodeCertificate(certificate);
   if (inner !== type)
     throw new SshProtocolError("bad_value", "the type of a certificate differs from its key's");
-  // Of a key with a certificate only Ed25519 repeats the public half.
+  // For a key with a certificate, only Ed25519 repeats the public half.
   if (publicKey.type === "ssh-ed25519" && !reader.string().equals(publicKey.point)) {
     throw new SshProtocolError("bad_key", "the private key is not that of the certificate");
   }
