@@ -28,6 +28,7 @@ const CLEAN_FOLDERS = [
   "packages/ssh-protocol/",
   "packages/web-kit/",
   "tests/house/",
+  "tests/interop/agent-web/",
   "tests/testkit/",
   "tools/",
 ];

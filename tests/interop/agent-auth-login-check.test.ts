@@ -52,7 +52,7 @@ async function assertSilent(place: AgentHome, more: NodeJS.ProcessEnv = {}): Pro
 }
 
 describe("login-check rule 1: the suppression marker", () => {
-  it("within AGENT_SUPPRESS_HOURS exits 0 silently, before the configuration is even looked at [agent 8.1]", async () => {
+  it("within AGENT_SUPPRESS_HOURS exits 0 silently without reading the configuration [agent 8.1]", async () => {
     const place = await home();
     await place.write(".config/daemon/config.yaml", "not: {a config");
     await age(place, 6 * HOUR_S - 60);
@@ -69,7 +69,7 @@ describe("login-check rule 1: the suppression marker", () => {
     assert.match((await place.agent(["login-check"])).stderr, /no cached token/);
   });
 
-  it("AGENT_SUPPRESS_MARKER and XDG_STATE_HOME say where it is; a relative or empty one counts as unset [agent 8.2]", async () => {
+  it("AGENT_SUPPRESS_MARKER or XDG_STATE_HOME sets its path, if it is absolute [agent 8.2]", async () => {
     const place = await home();
     const other = await place.write("elsewhere", "");
     await assertSilent(place, { AGENT_SUPPRESS_MARKER: other });
@@ -153,7 +153,7 @@ describe("login-check rule 4: the token", () => {
     assert.equal(await place.token(), token);
   });
 
-  it("one that has ended: 'token expired'; one that the store refuses: 'token no longer valid' [agent 8.13]", async () => {
+  it("prints 'token expired' or, if the store refuses it, 'token no longer valid' [agent 8.13]", async () => {
     const place = await home();
     // Long enough for a loaded machine to use it once, so that its end is known.
     const token = await createToken({ ttl: "15s", renewable: false });
@@ -205,7 +205,7 @@ describe("login-check rule 4: the token", () => {
     assert.match(stderr, /^the store does not accept the token of AGENT_TOKEN\n/);
   });
 
-  it("the line is yellow on a terminal, plain with NO_COLOR and elsewhere, and gone with --quiet [agent 8.14]", async () => {
+  it("the line is yellow on a terminal, plain with NO_COLOR, absent with --quiet [agent 8.14]", async () => {
     const place = await home();
     const shown = async (args: string[], more: NodeJS.ProcessEnv): Promise<string> => {
       await age(place, 7 * HOUR_S);
@@ -233,7 +233,7 @@ describe("login-check rule 4: the token", () => {
 });
 
 describe("login-check rules 5 and 6: marker and exit code", () => {
-  it("who declines, a failed login and a store that is away are exit 0 with the marker refreshed [agent 8.15]", async () => {
+  it("a declined or failed login exits 0 and refreshes the marker [agent 8.15]", async () => {
     const place = await home();
     assert.equal((await place.atTerminal(["login-check"], [[/Token/, ""]])).code, 0);
     assert.ok(await refreshed(place));
@@ -249,7 +249,7 @@ describe("login-check rules 5 and 6: marker and exit code", () => {
     assert.ok(await refreshed(place));
   });
 
-  it("a store that does not answer holds a shell's start up for seconds, not for the time of a cycle [agent 8.18]", async () => {
+  it("a store that does not answer delays a shell's start by seconds only [agent 8.18]", async () => {
     const place = await home();
     const sockets = new Set<Socket>();
     const mute = createServer((socket) => void sockets.add(socket)).listen(0, "127.0.0.1");
@@ -302,7 +302,7 @@ const SHELLS = ["sh", "bash", "zsh", "fish"];
 
 describe("agent shell-hook", () => {
   for (const shell of SHELLS) {
-    it(`${shell}: is silent within the window, and calls login-check when the marker is stale, unset or invalid [agent 8.20]`, async () => {
+    it(`${shell}: calls login-check only if the marker is stale, unset or invalid [agent 8.20]`, async () => {
       const place = await home();
       const hook = await place.write("hook", await place.ok("shell-hook", shell, "--quiet"));
       // Stands for the command, and tells how it was called.

@@ -177,7 +177,7 @@ describe("a second factor", () => {
     return String((digest.readUInt32BE(offset) & 0x7fffffff) % 1_000_000).padStart(6, "0");
   }
 
-  it("a passcode (TOTP by sys/mfa/validate) is asked for, and may be given again after a wrong one [agent 10.10]", async () => {
+  it("a passcode (TOTP by sys/mfa/validate) can be given again after a wrong one [agent 10.10]", async () => {
     const place = await home({ ...ldap, username: "mia" });
     const mia = [/Password of mia: /, "mia-password"] as const;
     // Her entity comes with the first login, which has no second factor yet.
@@ -206,7 +206,7 @@ describe("a second factor", () => {
     assert.notEqual(await place.token(), first);
   });
 
-  it("a push approval is waited for (simulated: a stub in place of the store, whose answer comes late) [agent 10.10]", async () => {
+  it("waits for a push approval (a stub in place of the store answers late) [agent 10.10]", async () => {
     let approve: (() => void) | undefined;
     const stub = await startStub((path, answer) => {
       const id = "the-push-method";
@@ -355,7 +355,7 @@ describe("downscoping", () => {
 });
 
 describe("agent login by token", () => {
-  it("keeps a pasted token that the store accepts, and revokes none that it did not make [agent 10.12]", async () => {
+  it("keeps a pasted token that the store accepts, and does not revoke it [agent 10.12]", async () => {
     const place = await home({});
     const token = await vault.createUserToken("ada", ["user"]);
     const { code, shown } = await place.atTerminal(["login"], [[/Token for the secrets store: /, token]]);
@@ -448,7 +448,7 @@ describe("a token of a peer", () => {
 describe("the daemon", () => {
   const rule = `rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]\n`;
 
-  it("waits with the reason, notices a login at once, forgets after a logout, and keeps the files [agent 10.25]", async () => {
+  it("waits with the reason, notices a login and a logout, and keeps the files [agent 10.25]", async () => {
     await vault.put("users/ada/k", { value: "one" });
     const place = await home(ldap, rule);
     const daemon = place.daemon();
@@ -496,7 +496,7 @@ describe("the daemon", () => {
     assert.equal(await other.modeOf(".daemon-token"), 0o600);
   });
 
-  it("run at a terminal goes on waiting when the login is declined, and a token that comes another way ends the question", async () => {
+  it("at a terminal waits after a declined login until a token comes another way", async () => {
     await vault.put("users/ada/k", { value: "one" });
     for (const [answers, expected] of [
       [[[/Password of ada: /, ""]], /no login at the terminal; waiting for a token/],

@@ -32,7 +32,7 @@ before(async () => {
   const { body } = await vault.request("POST", `pki/${GENERATE_ROOT}`, { common_name: "root", ttl: "8760h" });
   const names = { allow_any_name: true, enforce_hostnames: false, key_type: "any" };
   await vault.request("POST", "pki/roles/people", { ...names, max_ttl: "72h" });
-  // Counted from 30 s before they are made, its certificates are past half of their life at once.
+  // The lifetime counts from 30 s before it is made, so that a certificate is past half of its life from the start.
   await vault.request("POST", "pki/roles/brief", { ...names, max_ttl: "20s" });
   await vault.request("PUT", "sys/policies/acl/bootstrap", {
     policy: `path "pki/sign/*" { capabilities = ["update"] }`,
@@ -162,7 +162,7 @@ describe("login-check rule 3: under mtls+os the certificate is inspected, not a 
 });
 
 describe("agent under mtls+os", () => {
-  it("signs in with the key in its token, keeps no token at rest, and ends the one of a command [agent 10.17]", async () => {
+  it("signs in with the key in its token, and revokes the token of a command [agent 10.17]", async () => {
     const alive = await liveTokens();
     const got = await place.agent(["secrets", "get", "k", "value"]);
     assert.deepEqual([got.code, got.stdout, got.stderr], [0, "one\n", ""]);
@@ -190,7 +190,7 @@ describe("agent under mtls+os", () => {
     ]);
   });
 
-  it("the daemon syncs, and replaces a certificate near its end by a new key in the token", async () => {
+  it("the daemon syncs, and renews a certificate with a new key in the token", async () => {
     await place.configure(store({ pki_role: "brief" }), RULE);
     await rm(join(place.path, STORED));
     await hsm.empty();

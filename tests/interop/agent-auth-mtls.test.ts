@@ -25,7 +25,7 @@ before(async () => {
   });
   const names = { allow_any_name: true, enforce_hostnames: false, key_type: "any" };
   await vault.request("POST", "pki/roles/people", { ...names, max_ttl: "72h" });
-  // Counted from 30 s before they are made, its certificates are past half of their life at once.
+  // The lifetime counts from 30 s before it is made, so that a certificate is past half of its life from the start.
   await vault.request("POST", "pki/roles/brief", { ...names, max_ttl: "20s" });
   await vault.request("POST", "pki/roles/own", { ...names, key_type: "rsa", max_ttl: "72h" });
   await vault.request("POST", "pki/config/crl", { auto_rebuild: false });
@@ -101,7 +101,7 @@ describe("agent login by mtls", () => {
     place = await home({}, RULE);
   });
 
-  it("without a certificate gets one by the bootstrap login, whose token is kept nowhere and ended [agent 10.13]", async () => {
+  it("without a certificate gets one by the bootstrap login, and revokes its token [agent 10.13]", async () => {
     const { code, shown } = await place.atTerminal(["login"], [password]);
     assert.equal(code, 0, shown);
     assert.match(shown, /there is no client certificate yet; getting one[^]*Signed in as cert-people/);
@@ -123,7 +123,7 @@ describe("agent login by mtls", () => {
     assert.equal(await serialOf(place), first);
   });
 
-  it("login-check rule 3: plain mtls caches a token and uses the token path, not the certificate [agent 8.9]", async () => {
+  it("login-check rule 3: plain mtls caches a token and ignores the certificate [agent 8.9]", async () => {
     const stored = await place.read(STORED);
     await place.ok("login");
     await place.write(STORED, "broken");
@@ -156,7 +156,7 @@ describe("the daemon under mtls", () => {
     assert.equal((await place.atTerminal(["login"], [password])).code, 0);
   });
 
-  it("replaces a certificate near its end: a new key, proven, stored, the old one revoked [agent 10.14]", async () => {
+  it("replaces a certificate near its end with a new key, and revokes the old one [agent 10.14]", async () => {
     const long = await serialOf(place);
     const quiet = place.daemon();
     await until(
@@ -210,7 +210,7 @@ describe("the daemon under mtls", () => {
 });
 
 describe("a certificate of the user's own (byo)", () => {
-  it("signs in, and is never replaced; one that is broken or foreign is refused without quoting it [agent 10.15]", async () => {
+  it("is never replaced; a broken or foreign one is refused without quoting it [agent 10.15]", async () => {
     const { body } = await vault.request("POST", "pki/issue/own", { common_name: "ada", ttl: "1h" });
     const { certificate, private_key } = body["data"] as { certificate: string; private_key: string };
     const place = await home({ byo: { cert: "~/own.crt", key: "~/own.key" }, reissue_before: "100h" });

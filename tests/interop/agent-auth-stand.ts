@@ -15,7 +15,7 @@ import {
   type Vault,
 } from "@devplat/testkit";
 
-/** What a user's token may do in the tests: their own secrets, and a narrower token. */
+/** Permissions of a user's token in the tests: the user's secrets, and a narrower token. */
 export const USER_POLICY = `
 path "kv/*" { capabilities = ["create", "read", "update", "delete", "list"] }
 path "auth/token/create" { capabilities = ["update"] }

@@ -72,7 +72,7 @@ describe("exit codes and help [agent 18.1]", () => {
     assert.match(stdout, /^Usage: agent/);
   });
 
-  it("run and sync without any configuration exit 1, naming the places looked at and agent init [agent 3.9]", async () => {
+  it("run and sync without a configuration exit 1, with its places and agent init [agent 3.9]", async () => {
     const place = await home();
     for (const command of ["run", "sync"]) {
       const { code, stderr } = await place.agent(command);
@@ -101,7 +101,7 @@ describe("exit codes and help [agent 18.1]", () => {
     const endless = await place.agent("secrets", "put", "k", "v=@/dev/zero");
     assert.equal(endless.code, 1);
     assert.match(endless.stderr, /the value of v has more than 1048576 bytes/);
-    // What the bytes 0xFF have become on the command line cannot be told from what was meant.
+    // Node replaces the byte 0xFF of an argument by U+FFFD, so that the original cannot be known.
     for (const part of ["v=a\uFFFD", "\uFFFD=v"]) {
       const broken = await place.agent("secrets", "put", "k", part);
       assert.equal(broken.code, 1, part);
@@ -112,7 +112,7 @@ describe("exit codes and help [agent 18.1]", () => {
     assert.equal((await place.agent("secrets", "get", "k", "v")).stdout, "\uFFFD\n");
   });
 
-  it("a file that others can read is named by sync, status and doctor, until target.tighten or chmod closes it", async () => {
+  it("a file that others can read is reported until target.tighten or chmod fixes it", async () => {
     const place = await home();
     const open = "target: {path: ~/f.yaml, format: yaml";
     await place.write(CONFIG, configured(`${open}}`));
@@ -146,7 +146,7 @@ describe("exit codes and help [agent 18.1]", () => {
     }
   });
 
-  it("logs are JSON on standard error when it is no terminal, text when asked", async () => {
+  it("logs on standard error are text on a terminal or on request, otherwise JSON", async () => {
     const place = await home();
     await place.write(CONFIG, configured(YAML));
     await place.agent("secrets", "put", "k", "t=1");
@@ -171,7 +171,7 @@ describe("exit codes and help [agent 18.1]", () => {
     assert.match(stderr, /config\.yaml:5:\d+: rules\.own\.target\.path: .*no rule may write there/);
     assert.doesNotMatch(stderr, /rules\.good/);
     await place.agent("secrets", "put", "k", "a=1");
-    // What the check says, the sync does.
+    // The sync does the changes that the check reports.
     assert.equal((await place.agent("sync")).code, 1);
   });
 
@@ -244,7 +244,7 @@ describe("agent restore", () => {
 });
 
 describe("a user who is not root", () => {
-  it("is told of a read-only folder and of a file of somebody else, and other rules go on [agent 12.12]", async (context) => {
+  it("reports a read-only folder and another owner's file, and other rules continue [agent 12.12]", async (context) => {
     if (process.geteuid?.() !== 0) return context.diagnostic("needs root to become another user");
     const place = await home();
     const rules = ["locked/f.yaml", "theirs.yaml", "good.yaml"]

@@ -127,7 +127,7 @@ describe("agent enrol", () => {
     }
   });
 
-  it("github against the test code host: the token clones over git-credential, and is renewed past half of its life [agent 17.7]", async () => {
+  it("github: the token clones over git-credential, and is renewed at half its life [agent 17.7]", async () => {
     const host = await startCodeHost();
     try {
       await host.addRepository("acme", "secret", { private: true, build: repositories.linear });

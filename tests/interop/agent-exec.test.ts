@@ -22,7 +22,7 @@ async function home(text = ""): Promise<Home> {
 }
 
 describe("agent exec", () => {
-  it("sets fields and the variables of dotenv rules, hides AGENT_TOKEN, and gives the command's exit code [agent 5.23]", async () => {
+  it("sets fields and dotenv variables, hides AGENT_TOKEN, and gives the exit code [agent 5.23]", async () => {
     const rule = `rules: [{name: e, key: tools/api, target: {path: ~/.env, format: dotenv, template: "API_USER={{ .username }}\\n"}}]\n`;
     const place = await home(rule);
     const script = 'echo "$T:$API_USER:$AGENT_TOKEN"; exit 7';
@@ -160,7 +160,7 @@ describe("agent git-credential", () => {
 });
 
 describe("agent doctor", () => {
-  it("finds what is wrong with targets, commands, folders and enrolments, and says so in JSON too [agent 5.26]", async () => {
+  it("reports faults of targets, commands, folders and enrolments, also as JSON [agent 5.26]", async () => {
     const place = await home(`rules:
   - {name: fine, key: tools/api, target: {path: ~/fine.yaml, format: yaml}}
   - {name: bad, key: tools/api, target: {path: ~/.ssh/authorized_keys, format: text, template: "x"}}

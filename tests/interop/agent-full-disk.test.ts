@@ -27,7 +27,7 @@ head -c 10 z2.yaml; echo
 grep -c kept z2.yaml
 `;
 
-it("a full disk leaves a file with a second name as it was, and the next sync writes it", async () => {
+it("a full disk leaves a hard-linked file unchanged, and the next sync writes it", async () => {
   const folder = await tempFolder("agent-full-disk");
   const place = new Home(folder.path);
   try {

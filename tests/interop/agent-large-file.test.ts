@@ -4,7 +4,7 @@ import { assertEditsLargeFile, LARGE_RULE, largeYaml } from "./agent-large-file.
 import { daemon, Home, webUrl } from "./agent-stand.ts";
 
 describe("a running daemon and a megabyte of YAML", () => {
-  it("edits it, and answers for its status meanwhile [agent 13.7]", async () => {
+  it("edits it, and serves its status at the same time [agent 13.7]", async () => {
     const folder = await tempFolder("agent-large-");
     const place = new Home(folder.path);
     await place.configure(`store: {driver: embedded}

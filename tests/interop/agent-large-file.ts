@@ -23,8 +23,8 @@ export function largeYaml(token: string): string {
 }
 
 /**
- * Spoils the file of {@link LARGE_RULE} and waits until a daemon with a web UI at `url` has put the value `token` back; holds that it
- * answers meanwhile, and that no other byte differs.
+ * Changes the file of {@link LARGE_RULE} and waits until a daemon with a web UI at `url` has restored the value `token`. Asserts
+ * that the daemon answers during this time, and that no other byte differs.
  */
 export async function assertEditsLargeFile(
   place: Home,

@@ -75,7 +75,7 @@ rules:
     assert.equal((await lstat(join(folder.path, "daemon"))).mode & 0o777, 0o700);
   });
 
-  it("serves the JSON API to its user without a login, with the CSRF handshake for changes [agent 33.3]", async () => {
+  it("serves the JSON API to its user without a login, with a CSRF handshake [agent 33.3]", async () => {
     const status = JSON.parse((await curl(socket, "/api/v1/status")).stdout) as {
       api: unknown;
       peers: unknown;
@@ -251,7 +251,7 @@ describe("the local API socket, where it is configured", { timeout: TIMEOUT_MS }
   const configure = (api: string): Promise<string> =>
     place.configure(`store: { driver: embedded }\napi: ${api}\n`);
 
-  it("api.unix.path and api.peer.path move the sockets; api.peer.enabled alone opens the peer socket alone [agent 4.17]", async () => {
+  it("api.unix.path and api.peer.path move the sockets; api.peer.enabled opens one [agent 4.17]", async () => {
     await configure(
       '{ enabled: true, unix: { path: "~/sockets/a.sock" }, peer: { path: "~/sockets/p.sock" } }',
     );
@@ -372,7 +372,7 @@ describe("the local API by socket activation", { timeout: TIMEOUT_MS }, () => {
     };
   }
 
-  it("serves on the sockets that it was given, by their names, and leaves them to the supervisor [agent 33.4]", async () => {
+  it("serves on inherited sockets by their names, and leaves them to the supervisor [agent 33.4]", async () => {
     const { descriptors, release } = await open("p.sock", "a.sock");
     const started = activate(descriptors, "peer:api");
     try {
@@ -430,14 +430,14 @@ describe("tokens over the sockets, with a real store", { timeout: TIMEOUT_MS }, 
     await folder.remove();
   });
 
-  it("a command without a token of its own takes that of the user's daemon, and status names the socket [agent 10.2]", async () => {
+  it("a command without a token uses the daemon's, and status names the socket [agent 10.2]", async () => {
     await place.ok("secrets", "put", "tools/example", "token=s3cret");
     assert.equal(await place.ok("secrets", "get", "tools/example", "token"), "s3cret\n");
     assert.match(await place.ok("status"), new RegExp(`authenticated, by a token borrowed from ${socket}`));
     await assert.rejects(place.read(".daemon-token"), { code: "ENOENT" });
   });
 
-  it("a remote host borrows it over the forwarded peer socket; each hand-out is logged and shown in status [agent 9.8 33.6]", async () => {
+  it("a remote host borrows it over the forwarded peer socket, logged and in status [agent 9.8 33.6]", async () => {
     const remote = new Home(join(folder.path, "remote"));
     await remote.configure(`store: { address: "${vault.address}", username: ada }\n`);
     await mkdir(join(remote.path, ".ssh"), { mode: 0o700 });

@@ -47,7 +47,7 @@ describe("the memory of agent run", () => {
         const body = JSON.stringify({ fields: { token: `value-${index}` } });
         await send("POST", `secrets/tools/s${index}`, headers, body);
       };
-      // What the first writes load is there from then on.
+      // The first writes load modules that stay in memory.
       for (let index = 0; index < WARM_UP; index += 1) await write(index);
       const before = await residentMegabytes(daemon.pid ?? 0);
       for (let index = WARM_UP; index < WARM_UP + WRITES; index += 1) await write(index);

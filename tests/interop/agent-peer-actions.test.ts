@@ -77,7 +77,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     assert.deepEqual(await browser.opened(), [url]);
   });
 
-  it("notify raises a desktop notification, controls stripped and markup neutralized; the URL stands in the body [agent 5.8 29.9]", async () => {
+  it("notify raises a desktop notification without controls or markup, with the URL [agent 5.8 29.9]", async () => {
     const title = "--<b>Build\u001b</b> &";
     const body = "-x <i>\\074b\\076</i>\u0007\nnext ü";
     const url = "https://example.com/?a=1&b=2";
@@ -106,7 +106,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     });
   }
 
-  it("clipboard from standard input when the argument is -, and from the argument as it is [agent 5.9 30.9]", async () => {
+  it("clipboard reads standard input for -, and otherwise takes the argument [agent 5.9 30.9]", async () => {
     succeedsInSilence(await withInput(place, ["clipboard", "-"], "dash\n"));
     assert.equal((await desktop.clipboard()).toString(), "dash");
     succeedsInSilence(await place.agent(["clipboard", "argument\r\n"]));
@@ -288,7 +288,7 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
   const one = (): Workstation => stations[0] as Workstation;
   const two = (): Workstation => stations[1] as Workstation;
 
-  it("with several workstations connected, clipboard text lands on all of their clipboards [agent 7.8 30.8]", async () => {
+  it("with several workstations connected, all of them get the clipboard text [agent 7.8 30.8]", async () => {
     const text = `a\r\nb\t&=+%ü\uFEFF${"é".repeat(30_000)}`;
     const done = await forwarded(["one", "two"], () => withInput(remote, ["clipboard"], text));
     assert.deepEqual([done.code, done.stdout, done.stderr], [0, "", ""]);
@@ -307,7 +307,7 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     }
   });
 
-  it("the command succeeds if at least one peer accepts: a 4xx answer counts as not accepted [agent 7.2 30.2]", async () => {
+  it("the command succeeds if a peer accepts; a 4xx answer does not count [agent 7.2 30.2]", async () => {
     // The second one offers no notifications.
     const done = await forwarded(["two", "one"], () =>
       remote.agent(["notify", "attention", "Touch the key", "now"]),
@@ -341,7 +341,7 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     assert.ok(!(await one().browser.opened()).some((url) => url.startsWith("file:")));
   });
 
-  it("over a socket that ssh forwards from the workstation, every byte arrives, and a dropped connection leaves a dead one", async () => {
+  it("over a socket that ssh forwards every byte arrives until the connection drops", async () => {
     const sshd = await startSshd();
     const socket = join(remote.path, ".ssh/daemon.sock");
     const target = join(folder.path, "one/daemon/peer.sock");
@@ -368,7 +368,7 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     await rm(socket);
   });
 
-  it("a page's Copy button goes the same way: to the peers, without the value in the browser [agent 30.10]", async () => {
+  it("a page's Copy button sends to the peers, without the value in the browser [agent 30.10]", async () => {
     await remote.configure('store: { driver: embedded }\nweb: { enabled: true, listen: "127.0.0.1:0" }\n');
     await remote.ok("secrets", "put", "example", "token=copied\r\nfrom a page");
     await forwarded(["one", "two"], async () => {

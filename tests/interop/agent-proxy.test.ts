@@ -132,7 +132,7 @@ describe("agent behind a forward proxy", () => {
     assert.deepEqual(proxy.seen, []);
   });
 
-  it("a proxy that is down, or refuses, is named with its variable and without its password [agent 4.6]", async () => {
+  it("a proxy that is down or refuses is named by its variable without its password [agent 4.6]", async () => {
     const port = await freePort();
     const down = await home({ ALL_PROXY: through(port) });
     const name = `the proxy http://127.0.0.1:${port} (ALL_PROXY)`;

@@ -56,7 +56,7 @@ rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}, ${LARGE_RUL
       );
     });
 
-    it("run syncs, edits a large file in a thread, and serves its pages with what they load [agent 13.7]", async () => {
+    it("run syncs, edits a large file in a thread, and serves complete pages [agent 13.7]", async () => {
       const home = await place();
       const put = await run(program(), ["secrets", "put", "k", "token=one"], { env: home.env });
       assert.equal(put.code, 0, put.stderr);

@@ -61,7 +61,7 @@ describe("command line rules", () => {
     }
   });
 
-  it("agent run in this order: configuration, sign-in by the cached token, web UI, enrolments, sync [agent 5.2]", async () => {
+  it("agent run: configuration, cached token, web UI, enrolments, sync, in this order [agent 5.2]", async () => {
     const place = await central();
     await place.configure(
       { address: vault.address, username: "ada" },
@@ -145,7 +145,7 @@ rules:
     await place.ok("status", "--check");
   });
 
-  it("agent secrets put: field asks without echo, field=@file and field=- read, field=value is hinted at on a terminal [agent 5.15]", async () => {
+  it("agent secrets put: hidden prompt, field=@file, field=-, hint for field=value [agent 5.15]", async () => {
     const place = await AgentHome.create({ driver: "embedded" });
     homes.push(place);
     const asked = await place.atTerminal(
@@ -173,7 +173,7 @@ rules:
     assert.deepEqual(fields, { typed: "hunter2", given: "as it is", read: "from a file\n", in: "piped" });
   });
 
-  it("reg-export and reg-import: YAML to the registry format and back, also of a file that is named [agent 3.31 5.12]", async () => {
+  it("reg-export and reg-import convert YAML to the registry format and back [agent 3.31 5.12]", async () => {
     const place = await embedded();
     // UTF-16: by way of a file, as a shell does it.
     const exported = await run("/bin/sh", ["-c", '"$0" reg-export >policy.reg', AGENT_LAUNCHER], {
@@ -193,7 +193,7 @@ rules:
 });
 
 describe("global flag rules", () => {
-  it("--config: another file; --log-level: what is below is not logged; --log-format: text or json [agent 6.2]", async () => {
+  it("--config, --log-level and --log-format choose the file, level and format [agent 6.2]", async () => {
     const place = await embedded("rules: []\n");
     await place.write("other.yaml", `store: {driver: embedded}\n${RULE}`);
     await place.ok("secrets", "put", "k", "token=one");
@@ -231,7 +231,7 @@ describe("global flag rules", () => {
 });
 
 describe("status block rules", () => {
-  it("docker disabled: a block only if a registration file exists anyway, with path, expected line and state [agent 9.5]", async () => {
+  it("docker disabled: shown only if a registration file exists, with its state [agent 9.5]", async () => {
     const place = await embedded();
     const plugins = join(place.path, "plugins");
     await mkdir(plugins);
@@ -260,7 +260,7 @@ describe("agent status while the configuration cannot be used", () => {
   const RUNNING = `web: {enabled: true, listen: "127.0.0.1:0"}\n${RULE}`;
   const FAULT = /^agent: \S+config\.yaml:2:1: rules: expected a list$/m;
 
-  it("exits 1 with the fault, and tells what the running daemon still does and how each rule is [agent 9.6]", async () => {
+  it("exits 1 with the fault, and shows the daemon's work and each rule's state [agent 9.6]", async () => {
     const place = await embedded(RUNNING);
     await place.ok("secrets", "put", "k", "token=one");
     const running = await daemon(place, async () => (await place.read("out.yaml")) === "token: one\n");
@@ -299,7 +299,7 @@ describe("agent status while the configuration cannot be used", () => {
     }
   });
 
-  it("without a daemon tells how the last cycle left each rule; without that the fault alone [agent 9.6]", async () => {
+  it("without a daemon shows each rule's state after the last cycle, or the fault [agent 9.6]", async () => {
     const place = await embedded();
     await place.ok("sync");
     await place.configure("store: {driver: embedded}\nrules: 3\n");
@@ -319,8 +319,8 @@ describe("agent status while the configuration cannot be used", () => {
   });
 });
 
-describe("login-check rule 2: --no-passwd refreshes the marker, with AGENT_PASSWD_FILE or /etc/passwd", () => {
-  it("the present user stands in /etc/passwd: exit 0 without a look at the configuration [agent 8.4]", async () => {
+describe("login-check rule 2: --no-passwd with AGENT_PASSWD_FILE or /etc/passwd", () => {
+  it("a user in /etc/passwd: exit 0 without reading the configuration [agent 8.4]", async () => {
     const place = await embedded("broken: [");
     const { code, stderr } = await place.agent(["login-check", "--no-passwd"]);
     assert.deepEqual([code, stderr], [0, ""]);
@@ -353,7 +353,7 @@ describe("sync rules: an initial sync, then a hybrid loop of events plus polling
     }
   });
 
-  it("an event brings a change at once, whatever the interval [agent 1.1]", async () => {
+  it("an event brings a change immediately, whatever the interval [agent 1.1]", async () => {
     const place = await embedded(`sync: {interval: 1h}\n${RULE}`);
     await place.ok("secrets", "put", "k", "token=one");
     const holds = (value: string) => async (): Promise<boolean> =>
@@ -367,7 +367,7 @@ describe("sync rules: an initial sync, then a hybrid loop of events plus polling
     }
   });
 
-  it("sync never waits for an enrolment that needs the user; a deletion in the store is an event too [agent 1.5]", async () => {
+  it("sync never waits for an enrolment by the user; deletions are events too [agent 1.5]", async () => {
     const place = await embedded(
       `enrolments: {tools/pin: {engine: prompt, fields: [{name: pin}]}}
 rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml, on_missing: remove}}]

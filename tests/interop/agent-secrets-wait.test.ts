@@ -18,7 +18,7 @@ rules:
     target: {path: ~/both.env, format: dotenv, template: "TOKEN={{ .one.token }}"}
 `;
 
-describe("a secret that is changed on the command line beside a running daemon", () => {
+describe("a secret that is changed on the command line while a daemon runs", () => {
   let folder: TempFolder;
   let place: Home;
   let running: RunningAgent;
@@ -82,7 +82,7 @@ describe("a secret that is changed on the command line beside a running daemon",
     assert.doesNotMatch(shown, /last/);
   });
 
-  it("agent restore works beside the daemon once the rule is paused", async () => {
+  it("agent restore works next to the daemon once the rule is paused", async () => {
     const none = await place.agent(["restore", "late"]);
     assert.match(none.stderr, /there is no backup/);
     await place.write("late.yaml", "mine: 1\n");
@@ -99,7 +99,7 @@ describe("a secret that is changed on the command line beside a running daemon",
     assert.equal(await place.read("late.yaml"), "mine: 1\n", "and stays so");
   });
 
-  it("without a daemon the secret is stored, and the files that wait for a sync are named", async () => {
+  it("without a daemon stores the secret, and names the files that wait for a sync", async () => {
     await running.stop();
     const { code, stdout, stderr } = await place.agent(["secrets", "put", "demo/other", "token=b"]);
     assert.equal(code, 0);

@@ -62,7 +62,7 @@ const assertHolds = (value: string): Promise<boolean> =>
   );
 
 describe("a store with events (a stand-in of the stream before a real Vault)", () => {
-  it("a change is in its file at once, without waiting for the poll [agent 16.3]", async () => {
+  it("a change is in its file immediately, without waiting for the poll [agent 16.3]", async () => {
     await assertEventsAre("connected");
     await vault.put("users/ada/k", { token: "two" });
     proxy.events.announce("kv-v2/data-write", "kv/data/users/ada/k");
@@ -83,7 +83,7 @@ describe("a store with events (a stand-in of the stream before a real Vault)", (
     );
   });
 
-  it("a stream that breaks is opened again, and what changed meanwhile is noticed [agent 11.7]", async () => {
+  it("a broken stream is opened again, and changes during the break are noticed [agent 11.7]", async () => {
     proxy.events.refuse = 503;
     proxy.events.drop();
     await assertEventsAre("polling");
@@ -93,7 +93,7 @@ describe("a store with events (a stand-in of the stream before a real Vault)", (
     await assertHolds("three");
   });
 
-  it("a revoked token ends in waiting, and a new one is back on the stream, without a restart", async () => {
+  it("a revoked token ends in waiting; a new one resumes the stream", async () => {
     const revoked = (await place.read(".daemon-token")).trim();
     await vault.request("POST", "auth/token/revoke", { token: revoked });
     proxy.events.drop();

@@ -141,7 +141,7 @@ describe("a store that fails under a running daemon", () => {
 });
 
 describe("a server certificate that is wrong", () => {
-  it("files stay, the status says what, and it recovers without a restart once it is right", async () => {
+  it("files stay, status names the fault, and sync recovers without a restart", async () => {
     const place = await home("https://unused.example");
     const made = await Promise.all(["right", "wrong"].map((name) => selfSigned(place.path, name)));
     const [right = { key: "", cert: "" }, wrong = right] = made;
@@ -193,7 +193,7 @@ describe("a clock that is wrong", () => {
     ["a day ahead", 1],
     ["a day behind", -1],
   ] as const) {
-    it(`${name}: tokens are judged by their life, not by the clocks of two hosts, and files are synced`, async () => {
+    it(`${name}: a token's lifetime counts, not the clocks of two hosts`, async () => {
       const place = await home(vault.address);
       await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
       await vault.put("users/ada/app", { token: name });
@@ -343,9 +343,9 @@ describe("an editor that saves the same file at the same time", () => {
       assert.match(content, /^token: value-\d+\n(edit\d+: saved\n)*$/);
       const kept = content.match(/^edit/gm)?.length ?? 0;
       t.diagnostic(`${EDITS - kept} of ${EDITS} edits lost against ${writes} writes`);
-      // What is left is the window between our link and rename, and an editor's own between its read and its write;
-      // a writer that hardly pauses makes it many thousand times as likely as a sync cycle does. Mostly none is lost; on
-      // a machine under load, which stops either of them in its window for long, a fifth was.
+      // An edit is lost between the agent's link and rename, or between an editor's own read and write. A writer that
+      // hardly pauses makes this many thousand times as likely as a sync cycle does. Mostly none is lost. A loaded
+      // machine can stop either process in this window for long: there a fifth was lost.
       assert.ok(kept >= EDITS / 2, `${kept} of ${EDITS}`);
     });
   }

@@ -53,7 +53,7 @@ export async function killLoop(
     await check(home, value, last + 1);
     value = last + 2;
   }
-  // What was left is put right by the next sync, also the file that is written in place.
+  // The next sync repairs the remains, also the file that is written in place.
   const next = await run(process.execPath, [
     "--disable-warning=ExperimentalWarning",
     CHILD,

@@ -24,7 +24,7 @@ async function home(): Promise<Home> {
 }
 
 describe("a running daemon", () => {
-  it("puts a target right that somebody has changed or removed, without waiting for the poll [agent 16.4]", async () => {
+  it("repairs a changed or removed target without waiting for the poll [agent 16.4]", async () => {
     const place = await home();
     const holds = async (): Promise<boolean> => (await place.read("a.yaml")).includes("token: one\n");
     const running = await daemon(place, holds);
@@ -39,7 +39,7 @@ describe("a running daemon", () => {
     }
   });
 
-  it("rules pause and resume show in the list and the status without a daemon, before any sync [agent 5.19]", async () => {
+  it("rules pause and resume show in the list and the status without a daemon [agent 5.19]", async () => {
     const place = await home();
     await place.ok("sync");
     for (const [action, state] of [
@@ -60,7 +60,7 @@ describe("a running daemon", () => {
     assert.match(await place.ok("rules", "list"), /^a +ok/m);
   });
 
-  it("reload takes up rules, keeps the old ones when the new file is wrong, and names what needs a start [agent 3.27]", async () => {
+  it("reload applies rules, keeps the old ones on errors, and names what needs a start [agent 3.27]", async () => {
     const place = await home();
     const running = await daemon(place, async () => (await place.read("a.yaml")) !== "");
     const config = async (): Promise<{ problems: string[]; reload_needed: string[] }> => {
@@ -242,7 +242,7 @@ describe("the command line", () => {
     );
   });
 
-  it("an overlay that asks for what is not built, or holds other sections, warns and nothing fails [agent 3.21]", async () => {
+  it("an overlay with unsupported requests or other sections only warns [agent 3.21]", async () => {
     const place = await home();
     await place.write("etc/daemon/config.yaml", `${STORE}rules:\n${rule("a")}`);
     const file = await place.configure("fuse:\n  enabled: true\nrules: []\n");

@@ -109,7 +109,7 @@ for (const [driver, prepare] of Object.entries(DRIVERS)) {
 }
 
 describe("signing in with a token", () => {
-  it("AGENT_TOKEN comes before the token file, and an invalid one is passed over with a warning [agent 10.1]", async () => {
+  it("AGENT_TOKEN precedes the token file, and an invalid one only causes a warning [agent 10.1]", async () => {
     const place = await home();
     await DRIVERS.vault(place);
     await place.write(".daemon-token", "hvs.not-a-token");
@@ -208,7 +208,7 @@ describe("a planted secret", () => {
 });
 
 describe("agent run", () => {
-  it("syncs at once, follows the embedded store's changes, answers sync, and stops on SIGTERM [agent 1.2 5.4]", async () => {
+  it("syncs on start, follows the store, answers sync, and stops on SIGTERM [agent 1.2 5.4]", async () => {
     const place = await home();
     await place.configure(`store: {driver: embedded}\nweb: {enabled: true, listen: "127.0.0.1:0"}\n${RULE}`);
     await place.ok("secrets", "put", "work/registry", "token=one", "port=1");
@@ -237,7 +237,7 @@ describe("agent run", () => {
     assert.match(await place.ok("sync"), /0 changed, 1 unchanged, 0 failed/);
   });
 
-  it("keeps files and says stale since when while the store is down, and recovers without a restart [agent 9.7]", async () => {
+  it("keeps files and reports them as stale while the store is down, then recovers [agent 9.7]", async () => {
     const place = await home();
     const own = await startVault();
     // A cycle may fall between the store's return and the value's: the next one is to come within this test.

@@ -104,7 +104,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     ["nothing found", "/nothing", () => undefined],
   ];
   for (const [name, path, prepare] of pages) {
-    it(`${name}: no fault of accessibility, no complaint, no sideways scrolling, on phone and desk [agent 26.15]`, async () => {
+    it(`${name}: no accessibility fault, error or sideways scroll on phone and desk [agent 26.15]`, async () => {
       await using server = await startTestServer({
         texts: {
           login: "# Help\n\nAsk **ops** at [help](https://help.example.test/).",
@@ -201,7 +201,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
   }
 
   for (const javaScriptEnabled of [true, false]) {
-    it(`Sync Now starts a cycle ${javaScriptEnabled ? "by keyboard alone" : "without scripting"}, and shows its outcome [agent 26.3]`, async () => {
+    it(`Sync Now works ${javaScriptEnabled ? "by keyboard alone" : "without scripting"} [agent 26.3]`, async () => {
       await using server = await startTestServer();
       server.view.set({ rules: [ruleView("npm", { state: "pending" })] });
       server.view.cycle = async () => {
@@ -224,7 +224,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     });
   }
 
-  it("open with the link of 'agent open' where web.require_unlock is true, and lock when it is used again [agent 32.14]", async () => {
+  it("with web.require_unlock open with the 'agent open' link, and lock on its reuse [agent 32.14]", async () => {
     await using server = await startTestServer({ requireUnlock: true });
     const { page, context } = await openPage(server);
     await page.goto(`${server.url}/ui/`);

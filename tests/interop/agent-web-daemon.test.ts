@@ -131,7 +131,7 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     while (!(await readFile(out, "utf8")).includes("9223372036854775808")) await sleep(20);
   });
 
-  it("a rule that the page pauses leaves its file alone, shows the next change masked, and goes on when resumed [agent 26.10]", async () => {
+  it("a rule that the page pauses keeps its file, shows changes masked, and resumes [agent 26.10]", async () => {
     const out = join(home.folder.path, "out.yaml");
     const page = `${daemon.url}/ui/rules/example/`;
     const post = (action: string): Promise<Finished> =>

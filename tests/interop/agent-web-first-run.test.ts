@@ -47,7 +47,7 @@ describe("the first run, as the guide tells it", () => {
   after(() => run[Symbol.asyncDispose]());
 
   it(
-    "signs in and enrols with scripting off, every page of it fit for phone and desk, light and dark [agent 21.7 31.8]",
+    "signs in and enrols without scripting, on pages fit for phone and desk [agent 21.7 31.8]",
     { timeout: TIMEOUT_MS },
     async () => {
       const { page, context, complaints } = await openDesk(browser, run, false);
@@ -76,7 +76,7 @@ describe("the first run, as the guide tells it", () => {
   });
 
   it(
-    "edits it by keyboard while somebody else changes it: refused, the stored content shown, then saved",
+    "a keyboard edit of a changed secret is refused, reloaded, and then saved",
     { timeout: TIMEOUT_MS },
     async () => {
       const { page, context, complaints } = await openDesk(browser, run, true);
@@ -107,7 +107,7 @@ describe("the first run, as the guide tells it", () => {
   );
 
   it(
-    "an enrolment's secret is read-only; its page, the configuration and the rules are fit for phone and desk",
+    "an enrolment's secret is read-only, and its pages fit phone and desk",
     { timeout: TIMEOUT_MS },
     async () => {
       const { page, context, complaints } = await openDesk(browser, run, true);
@@ -130,7 +130,7 @@ describe("the first run, as the guide tells it", () => {
   );
 
   it(
-    "the wizard is live with scripting: the passphrase's form stays while the daemon works [agent 21.6]",
+    "the wizard is live with scripting: the passphrase form stays during work [agent 21.6]",
     { timeout: TIMEOUT_MS },
     async () => {
       const { page, context, complaints } = await openDesk(browser, run, true);
@@ -140,7 +140,7 @@ describe("the first run, as the guide tells it", () => {
       await page.getByRole("button", { name: "Replace the credential" }).click();
       const field = page.getByLabel("passphrase", { exact: true });
       await field.fill("half a passph");
-      // Other state changes are pushed meanwhile.
+      // Other state changes are pushed during this time.
       const updated = page.locator("#live-state time");
       const shownBefore = await updated.getAttribute("datetime");
       await run.home.agent(["sync"]);

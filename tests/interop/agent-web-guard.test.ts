@@ -33,7 +33,7 @@ describe("the web port and another user of the host, web.require_unlock auto", (
     assert.match(answer.stdout, /"username":"ada"/);
   });
 
-  it("refuses another user with 403 and a reason in words, on every path but the probes [agent 32.8]", async () => {
+  it("refuses another user with 403 and a reason on every path but the probes [agent 32.8]", async () => {
     for (const path of [
       "/",
       "/ui/",
@@ -65,7 +65,7 @@ describe("the web port and another user of the host, web.require_unlock auto", (
     assert.doesNotMatch(answer.stdout, /ada/);
   });
 
-  it("refuses another user that sends a form and closes at once, when the kernel shows uid 0 [agent 32.8]", async () => {
+  it("refuses another user who sends a form and closes, and appears as uid 0 [agent 32.8]", async () => {
     const { hostname, port } = new URL(server.url);
     const form = `POST /ui/sync HTTP/1.1\\r\\nHost: ${server.host}\\r\\nOrigin: ${server.url}\\r\\nContent-Length: 0\\r\\n\\r\\n`;
     const once20 = `for i in $(seq 20); do exec 3<>/dev/tcp/${hostname}/${port}; printf '${form}' >&3; exec 3>&-; done`;
@@ -139,7 +139,7 @@ describe("web.require_unlock true, with another user", () => {
 describe("the web port where the users of connections cannot be read", () => {
   const unreadable = { uid: undefined, read: () => Promise.reject(new Error("no list")) };
   for (const path of ["", "/healthz"]) {
-    it(`serves who has the key while others hold connections, ${path === "" ? "silent" : "after a probe"} [agent 32.10]`, async () => {
+    it(`serves the key holder among others, ${path === "" ? "silent" : "after a probe"} [agent 32.10]`, async () => {
       await using server = await startTestServer({ guard: new PortGuard(unreadable) });
       const key = (await run("cat", [`${server.runtimeFolder}/web.key`])).stdout.trim();
       const bearer = ["--header", `Authorization: Bearer ${key}`];

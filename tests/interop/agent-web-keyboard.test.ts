@@ -18,7 +18,7 @@ after(async () => {
 });
 
 describe("the first run by keyboard alone", { timeout: TIMEOUT_MS }, () => {
-  it("signs in, enrols, stores a secret and syncs; after a step of the wizard the focus is where one goes on [agent 26.16]", async () => {
+  it("signs in, enrols, stores a secret and syncs, with the focus on the next step [agent 26.16]", async () => {
     const { page, context, complaints } = await openDesk(browser, run, true);
     const { keyboard } = page;
     const press = async (name: string): Promise<void> => {

@@ -114,7 +114,7 @@ path "pki/sign/*" { capabilities = ["update"] }`;
 after(() => Promise.all([vault.stop(), slapd.stop(), provider.stop()]));
 
 describe("signing in by the browser, with a real store", { timeout: TIMEOUT_MS }, () => {
-  it("token: pasted, adopted, files synced; Sign out removes it and leaves it alive, as it was made elsewhere [agent 31.3]", async () => {
+  it("token: adopts a pasted one, syncs, and Sign out removes it but does not revoke [agent 31.3]", async () => {
     await using site = await Site.start({ auth_method: "token" });
     const { browser, home } = site;
     const refused = await browser.post("/login/token", { token: "hvs.wrong-token" });
@@ -134,7 +134,7 @@ describe("signing in by the browser, with a real store", { timeout: TIMEOUT_MS }
     assert.ok(!site.daemon.log().includes(token));
   });
 
-  it("ldap: the form, and Sign out ends the token in the store, as it was made by this login [agent 31.2]", async () => {
+  it("ldap: Sign out revokes the token in the store, because this login made it [agent 31.2]", async () => {
     await using site = await Site.start({ auth_method: "ldap" });
     const { browser, home } = site;
     const wrong = await browser.post("/login/ldap", { username: "ada", password: "wrong-hunter2" });
@@ -158,7 +158,7 @@ describe("signing in by the browser, with a real store", { timeout: TIMEOUT_MS }
     assert.doesNotMatch(site.daemon.log(), /hunter2|hvs\./);
   });
 
-  it("ldap with a second factor: a wrong passcode, then the right one (TOTP by sys/mfa/validate) [agent 31.2]", async () => {
+  it("ldap with a second factor: a wrong passcode, then the right one (TOTP) [agent 31.2]", async () => {
     await using site = await Site.start({ auth_method: "ldap", username: "mia" });
     const { browser, home } = site;
     const credentials = { username: "mia", password: "mia-password" };
@@ -200,7 +200,7 @@ describe("signing in by the browser, with a real store", { timeout: TIMEOUT_MS }
     await synced(site);
   });
 
-  it("mtls: the one-time bootstrap by ldap gets the certificate; from then on the daemon signs in by itself [agent 31.5]", async () => {
+  it("mtls: a one-time bootstrap by ldap gets the certificate for later sign-ins [agent 31.5]", async () => {
     await using site = await Site.start({
       auth_method: "mtls",
       mtls: { bootstrap_method: "ldap", pki_role: "people", ttl: "24h", reissue_before: "1h" },

@@ -14,7 +14,7 @@ const PAGE_LIMIT_MS = 9000;
 const NO_ANSWER = "Could not be listed: the store does not answer.";
 
 describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
-  it("status has what a page's own request learned, before any cycle: down, sealed, back [agent 24.20 35.16]", async () => {
+  it("status shows what a page's request learned before a cycle: down, sealed, back [agent 24.20 35.16]", async () => {
     const vault = await startVault({ storage: "disk" });
     await using site = await OutageSite.start(vault);
     const { browser } = site;
@@ -45,7 +45,7 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     await vault.stop();
   });
 
-  it("a secret over a limit of the store is refused with the limit, and the store counts as well [agent 35.23]", async () => {
+  it("a secret over a limit of the store is refused, and the limit is named [agent 35.23]", async () => {
     const vault = await startVault();
     await using site = await OutageSite.start(vault);
     const before = await site.status();
@@ -82,7 +82,7 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     await vault.stop();
   });
 
-  it("a token that the store has revoked ends the sign-in with the request that learns it [agent 35.18]", async () => {
+  it("a token that the store has revoked ends the sign-in with the next request [agent 35.18]", async () => {
     const vault = await startVault();
     await using site = await OutageSite.start(vault);
     await vault.request("POST", "auth/token/revoke", { token: site.token });
@@ -93,7 +93,7 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     await vault.stop();
   });
 
-  it("no page and no form waits longer than five seconds for a store that hangs, and each says so [agent 35.19]", async () => {
+  it("no page or form waits over five seconds for a store that hangs [agent 35.19]", async () => {
     const vault = await startVault();
     await using site = await OutageSite.start(vault);
     const { browser } = site;
@@ -168,7 +168,7 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     ["is down", { cut: true }],
     ["hangs", { hang: true }],
   ] as const) {
-    it(`a daemon with a token that starts while the store ${how} says so within five seconds, asks nobody to sign in, and recovers [agent 20.5]`, async () => {
+    it(`a daemon that starts while the store ${how} says so in 5 seconds, and recovers [agent 20.5]`, async () => {
       const vault = await startVault();
       const proxy = await startVaultProxy(vault.address);
       proxy.fault = fault;
@@ -191,7 +191,7 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     });
   }
 
-  it("a daemon that starts while the store takes connections and never answers shows its pages, and says so [agent 35.20]", async () => {
+  it("a daemon shows its pages while the store accepts connections but is silent [agent 35.20]", async () => {
     const silent = createServer((socket) => socket.on("error", () => undefined)).listen(0, "127.0.0.1");
     await once(silent, "listening");
     const address = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;

@@ -48,7 +48,7 @@ async function start(): Promise<{
 }
 
 describe("the pages of rules", () => {
-  it("show the state, the last error and the command's end of a rule, and lead to its secret [agent 26.10]", async () => {
+  it("show a rule's state, last error and command result, with a link to its secret [agent 26.10]", async () => {
     const { server } = await start();
     const { body } = await server.send("/ui/rules/npm/");
     assert.match(body, /cannot be read/);
@@ -70,7 +70,7 @@ describe("the pages of rules", () => {
     await server.stop();
   });
 
-  it("a pause and a resume are posted from a page of ours, and named in the log", async () => {
+  it("a pause and a resume are posted from an agent page, and named in the log", async () => {
     const { server, post } = await start();
     assert.equal((await post("/ui/rules/npm/", "pause")).headers.location, "/ui/rules/npm/?done=paused");
     assert.match((await server.send("/ui/rules/npm/?done=paused")).body, /Resume<\/button>/);

@@ -96,7 +96,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     ["a search", "?q=t"],
     ["the configuration", "../config/"],
   ];
-  it("have no fault of accessibility, no complaint, no sideways scrolling, on phone and desk, light and dark [agent 26.15]", async () => {
+  it("have no accessibility fault, error or sideways scroll on phone and desk [agent 26.15]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/tricky", '{"old":"1"}');
@@ -137,12 +137,12 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     await tree.getByRole("link", { name: "one", exact: true }).click();
     await page.getByRole("heading", { name: "one" }).waitFor();
     assert.equal(page.url(), `${visit.server.url}/ui/secrets/tools/deep/one`);
-    // Loaded anew, the tree is open where the secret is.
+    // After a reload, the tree is open at the secret.
     await tree.getByRole("link", { name: "one", exact: true }).waitFor();
     visit.assertNoComplaints();
   });
 
-  it("rule 1: a revealed value is hidden again after 30 seconds, one by one and all together [agent 28.3]", async () => {
+  it("rule 1: a revealed value is hidden after 30 seconds, alone or with others [agent 28.3]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/s", '{"a":"value-a","b":"value-b"}');
@@ -195,7 +195,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("rule 7: whatever is stored, opening its row and saving it unedited leaves it byte for byte [agent 28.17]", async () => {
+  it("rule 7: saving a row without an edit leaves it byte for byte [agent 28.17]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/tricky", TRICKY);
@@ -211,7 +211,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("rule 3: a row is edited by keyboard: the value has the focus, Save loads the page anew, Cancel does not [agent 28.9]", async () => {
+  it("rule 3: a keyboard edit has the focus; Save reloads the page, Cancel does not [agent 28.9]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/s", '{"a":"1","b":"2"}');
@@ -234,7 +234,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("a concurrent change: the save is refused with an explanation, the current content is shown, typed text is lost", async () => {
+  it("a concurrent change: the save is refused and shows the current content", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/s", '{"a":"1"}');
@@ -252,7 +252,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("a new secret, a second field, one removed, an old version restored, and the secret deleted by its name", async () => {
+  it("creates a secret, adds and removes a field, restores a version, and deletes it", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.open("team/shared/");
@@ -291,7 +291,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("rule 4: without scripting one can read, reveal and delete, and nothing else is offered [agent 28.10]", async () => {
+  it("rule 4: without scripting one can read, reveal and delete, and nothing else [agent 28.10]", async () => {
     await using visit = await Visit.start({ javaScriptEnabled: false });
     const { page } = visit;
     await visit.put("tools/s", '{"a":"value-a"}');
@@ -348,7 +348,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("say in a word that one is signed out, where only a part of the page was asked for", async () => {
+  it("say in a word that one is signed out where a part of the page was requested", async () => {
     await using visit = await Visit.start();
     const { page, server } = visit;
     await visit.put("tools/s", '{"a":"value-a"}');

@@ -19,7 +19,7 @@ import {
 const EDITABLE = ["tools", "team/shared/"];
 const OWNED = ["tools/enrolled"];
 
-/** A page of ours, as it posts its forms. */
+/** Headers with which an agent page posts its forms. */
 class Pages {
   readonly server: TestServer;
 
@@ -130,13 +130,13 @@ for (const stand of stands) {
       });
     }
 
-    it("lifecycle: absent, POST inside an editable path: exists; refused with 409 if one exists [agent 23.1]", async () => {
+    it("lifecycle: absent, POST inside an editable path: exists; 409 if it exists [agent 23.1]", async () => {
       assert.equal((await change("POST", "tools/posted", '{"a":1}')).status, 201);
       assert.equal((await change("POST", "tools/posted", '{"a":2}')).status, 409);
       assert.equal(await stored("tools/posted"), '{"a":1}');
     });
 
-    it("lifecycle: exists, PUT inside an editable path: whole document replaced; 404 if absent [agent 23.4]", async () => {
+    it("lifecycle: exists, PUT inside an editable path: replaced; 404 if absent [agent 23.4]", async () => {
       const path = await put('{"a":1,"b":2}');
       assert.equal((await change("PUT", path, '{"c":"3"}')).status, 200);
       assert.equal(await stored(path), '{"c":"3"}');
@@ -151,7 +151,7 @@ for (const stand of stands) {
       await assert.rejects(server.store.metadata(path), { code: "not_found" });
     });
 
-    it("lifecycle: outside an editable path POST, PUT and DELETE are 403 and change nothing [agent 23.8]", async () => {
+    it("lifecycle: outside an editable path POST, PUT, DELETE are 403 without effect [agent 23.8]", async () => {
       await server.store.write("other/kept", parseFields('{"a":1}'));
       for (const method of ["POST", "PUT", "DELETE"]) {
         const json = method === "DELETE" ? undefined : "{}";
@@ -167,7 +167,7 @@ for (const stand of stands) {
       assert.equal(await stored("tools/odd-names"), json);
     });
 
-    it("half of a surrogate pair comes back from the API as it went in, or is 400 with the field's name [agent 35.22]", async () => {
+    it("half of a surrogate pair is returned unchanged, or is 400 with the field name [agent 35.22]", async () => {
       const bodies = [
         ['{"a":"x\\ud800"}', "a"],
         ['{"b\\udc00":"x"}', "b\\udc00"],
@@ -206,7 +206,7 @@ for (const stand of stands) {
       assert.equal((await server.store.read("tools/race")).version, 1);
     });
 
-    it("lifecycle: UI row save, version carried equals stored version: new version, page reloads [agent 23.5]", async () => {
+    it("lifecycle: UI row save, version is current: new version, page reloads [agent 23.5]", async () => {
       const path = await put('{"a":"1","b":"2"}');
       const saved = await pages.save(path, 1, "a", "a", "new");
       assert.equal(saved.status, 303);
@@ -215,7 +215,7 @@ for (const stand of stands) {
       assert.equal((await server.store.read(path)).version, 2);
     });
 
-    it("lifecycle: UI row save, stored version has moved on: unchanged, refused with an explanation, current content shown, typed text lost [agent 23.6]", async () => {
+    it("lifecycle: UI row save, version is stale: refused, current content shown [agent 23.6]", async () => {
       const path = await put('{"a":"1"}');
       await server.store.write(path, parseFields('{"a":"theirs","fresh":"x"}'), { ifVersion: 1 });
       const stale = await pages.save(path, 1, "a", "a", "typed-by-me");
@@ -227,7 +227,7 @@ for (const stand of stands) {
       assert.equal(await stored(path), '{"a":"theirs","fresh":"x"}');
     });
 
-    it("lifecycle: a row of a secret that was deleted meanwhile is stale, and does not bring it back [agent 23.6]", async () => {
+    it("lifecycle: a row of a deleted secret is stale, and does not bring it back [agent 23.6]", async () => {
       const path = await put('{"a":"1"}');
       await server.store.delete(path);
       assert.equal((await pages.save(path, 1, "a", "a", "x")).status, 409);
@@ -259,7 +259,7 @@ for (const stand of stands) {
       );
     });
 
-    it("rule 1: copy puts the value on this host's clipboard, and the browser never gets it [agent 28.4]", async () => {
+    it("rule 1: copy sends the value to this host's clipboard, not to the browser [agent 28.4]", async () => {
       const path = await put('{"multi":"a\\r\\nb","n":1.10}');
       for (const [field, text] of [
         ["multi", "a\r\nb"],
@@ -278,14 +278,14 @@ for (const stand of stands) {
       assert.match(body, /href="\/ui\/secrets\/team\/shared\/"/);
     });
 
-    it("rule 2: a listing failure inside a configured subtree counts as empty, elsewhere it is an error [agent 28.6]", async () => {
+    it("rule 2: a failed listing counts as empty in a configured subtree, else an error [agent 28.6]", async () => {
       const inside = await pages.get("team/shared/");
       assert.equal(inside.status, 200);
       assert.match(inside.body, /Nothing is stored here/);
       assert.equal((await pages.get("nowhere/")).status, 404);
     });
 
-    it("rule 3: the pencil reveals that field's value only, and the log has the path only [agent 28.8]", async () => {
+    it("rule 3: the pencil reveals that field's value only; the log has the path only [agent 28.8]", async () => {
       const path = await put('{"one":"value-one","two":"value-two"}');
       const row = await pages.get(`${path}?part=edit&field=%22one%22`, { "HX-Request": "true" });
       assert.equal(row.status, 200);
@@ -328,7 +328,7 @@ for (const stand of stands) {
       assert.equal(await stored(path), '{"b":"2"}');
     });
 
-    it("rule 6: adding onto an existing name, or renaming onto one, is refused; a blank row adds a new field [agent 28.16]", async () => {
+    it("rule 6: a blank row adds a field; adding or renaming onto a name is refused [agent 28.16]", async () => {
       const path = await put('{"a":"1","b":"2"}');
       assert.equal((await pages.save(path, 1, "a", "b", "1")).status, 409);
       const add = (name: string): Promise<Answer> =>
@@ -340,7 +340,7 @@ for (const stand of stands) {
       assert.equal(await stored(path), '{"a":"1","b":"2","c":"typed"}');
     });
 
-    it("rule 7: a value that is not edited is written back unchanged: numbers, structures and CRLF stay [agent 28.17]", async () => {
+    it("rule 7: an unedited value is written back unchanged: number, structure, CRLF [agent 28.17]", async () => {
       const path = await put('{"crlf":"a\\r\\nb","list":[1,{"x":null}],"n":42,"t":true}');
       let version = 1;
       for (const [field, text] of [
@@ -355,14 +355,14 @@ for (const stand of stands) {
       assert.equal((await server.store.read(path)).version, 5);
     });
 
-    it("rule 7: editing a structured value makes it a string, editing a multi-line value stores LF [agent 28.18]", async () => {
+    it("rule 7: an edited structure becomes a string, an edited multi-line value has LF [agent 28.18]", async () => {
       const path = await put('{"crlf":"a\\r\\nb","list":[1]}');
       await pages.save(path, 1, "list", "list", "[1,2]");
       await pages.save(path, 2, "crlf", "crlf", "a\nb\nc");
       assert.equal(await stored(path), '{"crlf":"a\\nb\\nc","list":"[1,2]"}');
     });
 
-    it("rule 8: a name with a line break or whitespace at its ends has no pencil, the page says so, and Delete works [agent 28.19]", async () => {
+    it("rule 8: a name with a line break or outer whitespace has Delete but no pencil [agent 28.19]", async () => {
       const path = await put('{" lead":"1","br\\nk":"2","fine":"3"}');
       const { body } = await pages.get(path);
       assert.equal(body.match(/aria-label="Edit /g)?.length, 1);
@@ -410,7 +410,7 @@ for (const stand of stands) {
       assert.doesNotMatch((await pages.get("")).body, /New secret/);
     });
 
-    it("rule 10: Delete asks for the name typed back; a wrong one is refused and the page shown again [agent 28.22]", async () => {
+    it("rule 10: Delete requires the typed name; a wrong one shows the page again [agent 28.22]", async () => {
       const path = await put('{"a":"1"}');
       for (const confirm of ["", "x", path, `${path.slice("tools/".length)} `]) {
         const refused = await pages.post(path, { action: "delete", confirm });
@@ -419,8 +419,6 @@ for (const stand of stands) {
       }
       assert.equal(await stored(path), '{"a":"1"}');
     });
-
-    // What goes with them
 
     it("a save without a version that can be read is 422 [agent 35.6]", async () => {
       const path = await put('{"a":"1"}');
@@ -431,7 +429,7 @@ for (const stand of stands) {
       assert.equal(await stored(path), '{"a":"1"}');
     });
 
-    it("history lists the versions, shows an old one hidden, and restores it by compare-and-set [agent 26.11]", async () => {
+    it("history lists versions, shows an old one hidden, restores by compare-and-set [agent 26.11]", async () => {
       const path = await put('{"a":"old-value"}');
       await server.store.write(path, parseFields('{"a":"new-value","b":"2"}'), { ifVersion: 1 });
       const history = await pages.get(`${path}?history=true`);
@@ -547,7 +545,7 @@ describe("the pages of secrets, when the store refuses or does not answer", () =
     ["unavailable", 502, "Could not be listed: the store does not answer."],
     ["sealed", 502, "Could not be listed: the store is sealed."],
   ] as const) {
-    it(`rule 2: ${fault} inside a configured subtree counts as empty, elsewhere it is ${status} [agent 26.17 28.7]`, async () => {
+    it(`rule 2: ${fault} counts as empty in a configured subtree, elsewhere ${status} [agent 26.17 28.7]`, async () => {
       const failing = (): Promise<never> => Promise.reject(new SecretStoreError(fault, "words of the store"));
       const store = { list: failing, read: failing } as unknown as SecretStore;
       await using server = await startTestServer({ store, editablePaths: EDITABLE });
@@ -566,7 +564,7 @@ describe("the pages of secrets, when the store refuses or does not answer", () =
         assert.doesNotMatch(refused.body, /words of the store/);
         assert.match(refused.body, /aria-label="Sections"/, "one is still in the site");
         assert.equal(refused.body.includes("Try again"), fault !== "denied", path);
-        // What the page's own request has learned is in its header, and in the status.
+        // The result of the page's own request is in its header, and in the status.
         assert.equal(refused.body.includes("Store unreachable"), fault !== "denied", path);
       }
       assert.equal(server.view.status().store.reachable, fault === "denied");

@@ -5,7 +5,7 @@ import { loadStreams } from "./agent-web/streams.ts";
 
 /** A minute of a quarter of an hour. */
 const SHARE = 1 / 15;
-/** What the engine itself keeps more after a while; a stream that is not let go of costs this in seconds. */
+/** Growth of the engine itself over time. A stream that is not released costs this in seconds. */
 const MAX_GROWTH_BYTES = 2 * 1024 * 1024;
 
 describe("32 open streams", () => {

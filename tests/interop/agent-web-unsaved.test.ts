@@ -103,7 +103,7 @@ async function assertGood(page: Page, name: string): Promise<void> {
 }
 
 describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
-  it("store down: the text comes back with the reason, and Try again saves it when the store is back [agent 35.7]", async () => {
+  it("store down: the text returns with the reason, and Try again saves it later [agent 35.7]", async () => {
     await visit(async (page) => {
       await edit(page, "token", TYPED);
       await vault.pause();
@@ -122,7 +122,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
-  it("store down: a folder that cannot be listed and a row that cannot be loaded say so, and lead on", async () => {
+  it("store down: an unlistable folder and an unloadable row say so, with a link", async () => {
     await visit(async (page) => {
       await vault.pause();
       await page.getByRole("button", { name: "Edit token", exact: true }).click();
@@ -145,7 +145,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
-  it("store hangs: says so within five seconds; by keyboard, with the focus on Try again [agent 35.7]", async () => {
+  it("store hangs: says so in five seconds, with the focus on Try again [agent 35.7]", async () => {
     await visit(async (page) => {
       await page.getByRole("button", { name: "Edit token", exact: true }).focus();
       await page.keyboard.press("Enter");
@@ -174,7 +174,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await page.getByRole("button", { name: "Create secret" }).click();
       await assertGivenBack(page, /not signed in/, TYPED);
       await assertGood(page, "signed out");
-      // The daemon knows it by now, and refuses before it asks the store.
+      // The daemon knows the limit already, and refuses before it asks the store.
       await page.getByRole("button", { name: "Try again" }).click();
       await assertGivenBack(page, /not signed in/, TYPED);
       assert.equal(await field(page).inputValue(), "user");
@@ -190,7 +190,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     }, "tools/fresh");
   });
 
-  it("name clash and bad names: the text stays, the focus is on the name, and the corrected name is saved [agent 35.9]", async () => {
+  it("name clash or bad name: the text stays, and the corrected name is saved [agent 35.9]", async () => {
     await vault.put("users/ada/tools/names", { a: "1", b: "2" });
     await visit(async (page) => {
       await edit(page, "a", "typed");
@@ -235,7 +235,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await page.getByRole("button", { name: "Try again" }).click();
       await assertGivenBack(page, /larger than/, `${largest}${"x".repeat(4500)}`);
       await page.locator("#live-state").getByText("Connected").waitFor();
-      // What not even the form takes does not leave the page.
+      // A text that is too large even for the form is not sent.
       const vast = line.repeat(15_000);
       await paste(page, vast);
       await page.getByRole("button", { name: "Try again" }).click();
@@ -245,7 +245,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     }, "tools/large");
   });
 
-  it("line ends become LF; NUL is refused with a hint at the API, and never stored as another character [agent 35.12]", async () => {
+  it("line ends become LF; NUL is refused with a hint at the API [agent 35.12]", async () => {
     await vault.put("users/ada/tools/ends", { a: "1", nul: "x\0y" });
     await visit(async (page) => {
       await page.getByRole("button", { name: "Edit a", exact: true }).click();
@@ -263,7 +263,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await value(page).fill("halfway");
       await page.getByRole("button", { name: "Try again" }).click();
       await page.getByText("version 3").waitFor();
-      // One that is stored already is shown in the same way, and an edit beside it would store what is shown.
+      // A stored one is shown in the same way, and an edit of another field would store the shown text.
       await edit(page, "nul", "x\uFFFDy and more");
       await page.getByRole("button", { name: "Save" }).click();
       await assertGivenBack(page, /NUL character/, "x\uFFFDy and more");
@@ -271,7 +271,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     }, "tools/ends");
   });
 
-  it("is kept nowhere: not in the browser's storage, address, history or profile, nor by the daemon [agent 35.13]", async () => {
+  it("is not stored in the browser's storage, address, history or profile [agent 35.13]", async () => {
     const needle = `needle-${process.pid}-${Date.now()}`;
     await vault.put("users/ada/tools/secret", { a: "1" });
     const profile = await tempFolder("profile");

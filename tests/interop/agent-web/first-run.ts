@@ -17,7 +17,7 @@ const GUIDE = fileURLToPath(new URL("../../../docs/first-five-minutes.md", impor
 /** Longer than anything takes on a loaded machine, in milliseconds. */
 const PATIENCE_MS = 60_000;
 
-/** What a new user types. */
+/** Text that a new user types. */
 export const PASSPHRASE = "a long passphrase";
 export const NPM_TOKEN = "s3cret";
 

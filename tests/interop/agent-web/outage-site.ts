@@ -2,7 +2,7 @@ import { until, type Vault } from "@devplat/testkit";
 import { AgentHome, writePolicies, type RunningDaemon } from "../agent-auth-stand.ts";
 import { PlainBrowser } from "./plain-browser.ts";
 
-/** What `agent status` and the API say of the store. */
+/** State of the store in `agent status` and the API. */
 export interface SeenStatus {
   readonly authenticated: boolean;
   readonly store: { readonly reachable: boolean; readonly last_error: string | null };
@@ -65,7 +65,7 @@ rules: [{name: r, key: tools/npm, target: {path: ~/out.yaml, format: yaml}}]\n`,
     return JSON.parse((await this.browser.get("/api/v1/status")).body) as SeenStatus;
   }
 
-  /** What the probe says: status and word. */
+  /** Response of the probe: status and word. */
   async ready(): Promise<string> {
     const { status, body } = await this.browser.get("/readyz");
     return `${status} ${(JSON.parse(body) as { status: string }).status}`;

@@ -8,7 +8,7 @@ export interface Page {
   readonly body: string;
 }
 
-/** What a browser without scripting does for one site: sends its cookies, and an Origin with forms. */
+/** Behaves as a browser without scripting for one site: sends its cookies, and an Origin with forms. */
 export class PlainBrowser {
   readonly url: string;
   readonly #cookies = new Map<string, { value: string; path: string }>();

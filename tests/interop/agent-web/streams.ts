@@ -22,7 +22,7 @@ export interface StreamLoad {
   readonly changes: number;
   /** Bytes that came in over all streams. */
   readonly received: number;
-  /** What the server held more at the end than after the warm-up, in bytes, garbage collected. */
+  /** Growth of the server's memory from the warm-up to the end, in bytes, after garbage collection. */
   readonly growth: number;
 }
 

@@ -45,7 +45,7 @@ function nameHangs<K extends string>(
   }
 }
 
-/** What the promise gives; an error that says what was waited for, if that takes too long. */
+/** Result of the promise. If it takes too long, the error names the awaited event. */
 async function inTime<T>(what: string, promise: Promise<T>): Promise<T> {
   const done = new AbortController();
   const limit = sleep(TAKEN_LIMIT_MS, undefined, { signal: done.signal }).then(() => {
@@ -64,7 +64,7 @@ interface Violation {
   readonly nodes: readonly { readonly html: string }[];
 }
 
-/** What axe finds, as `rule: element`. */
+/** Findings of axe, as `rule: element`. */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
   const violations: Violation[] = await page.evaluate("axe.run().then((result) => result.violations)");
