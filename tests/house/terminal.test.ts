@@ -9,7 +9,7 @@ const OWN_WAY: Readonly<Record<string, string>> = {
   "apps/agent/src/commands/secrets.ts": "a value for a program is what it is",
   "apps/agent/src/commands/git-credential.ts":
     "git reads values as they are; one with a line break is refused",
-  "apps/agent/src/commands/config.ts": "a registry file, and YAML made of one, for another program",
+  "apps/agent/src/commands/config/registry.ts": "a registry file, and YAML made of one, for another program",
   "apps/agent/src/commands/shell-hook.ts": "a script of the program's own",
   "apps/agent/src/commands/login-check.ts": "a line in colour, around text that is escaped",
   "apps/agent/src/commands/common/prompt.ts": "a question of the program's own",

@@ -1,8 +1,7 @@
 import { flagOf } from "@devplat/cli";
-import { ConfigError, type ConfigProblem, validateConfig } from "@devplat/config";
-import { parseConfigDocument } from "@devplat/config/document";
+import { ConfigError, type ConfigProblem } from "@devplat/config";
 import { printJson, printText, visibleJson } from "@devplat/base/terminal";
-import { parseConfig, type LoadedConfig } from "../config/load.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import { templateFaults } from "../config/template-faults.ts";
 import { AgentError } from "../errors.ts";
 import type { Host } from "../host.ts";
@@ -12,12 +11,6 @@ import { openContext } from "./common/context.ts";
 import { stringify } from "yaml";
 import { asWritten } from "../config/as-written.ts";
 import { configJsonSchema } from "../config/json-schema.ts";
-import { readConfigFile } from "../config/file.ts";
-import { REGISTRY_ROOT, fromRegistry, toRegistry } from "../config/registry-values.ts";
-import { MAX_REGISTRY_FILE_BYTES, readRegistryFile, writeRegistryFile } from "../config/registry-file.ts";
-import { systemCode } from "@devplat/base";
-import { readFile, stat } from "node:fs/promises";
-import { configSchema } from "../config/schema.ts";
 
 /** Exit code 1, and every fault with file, line and key, if the configuration is wrong. */
 export const check: RunCommand = async (invocation) => {
@@ -91,35 +84,3 @@ export const schema: RunCommand = () => {
   printJson(configJsonSchema());
   return Promise.resolve(0);
 };
-
-/** A configuration file as registry file, on standard output: the one that is named, else the one in use. */
-export const exportRegistry: RunCommand = async (invocation) => {
-  const path = invocation.positionals[0] ?? (await openContext(invocation)).loaded.sources[0] ?? "";
-  const file = await readConfigFile(path);
-  if (file === undefined) throw new AgentError("usage", `${path}: no such file`);
-  parseConfig(file);
-  const value = parseConfigDocument(path, file.text).value as Record<string, unknown>;
-  process.stdout.write(writeRegistryFile(REGISTRY_ROOT, toRegistry(value)));
-  return 0;
-};
-
-/** The configuration of a registry file as YAML, on standard output; checked first. */
-export const importRegistry: RunCommand = async ({ positionals }) => {
-  const [path = ""] = positionals;
-  const value = fromRegistry(readRegistryFile(REGISTRY_ROOT, await read(path)));
-  validateConfig(configSchema, value, () => ({ source: path, line: 0, column: 0 }));
-  process.stdout.write(stringify(value));
-  return 0;
-};
-
-async function read(path: string): Promise<Buffer> {
-  try {
-    if ((await stat(path)).size > MAX_REGISTRY_FILE_BYTES) {
-      throw new AgentError("usage", `${path}: larger than ${MAX_REGISTRY_FILE_BYTES} bytes`);
-    }
-    return await readFile(path);
-  } catch (error) {
-    if (error instanceof AgentError) throw error;
-    throw new AgentError("usage", `cannot read ${path} (${systemCode(error) ?? "unknown error"})`);
-  }
-}

@@ -89,7 +89,7 @@ async function decide(
  * Runs an action on the enrolments, signed in, after one look at what is there. A running daemon is told when a
  * credential was stored or `tell` was called.
  */
-export async function withEnrolments(
+async function withEnrolments(
   invocation: Invocation,
   action: (runner: EnrolmentRunner, signal: AbortSignal, tell: () => void, host: Host) => Promise<number>,
 ): Promise<number> {

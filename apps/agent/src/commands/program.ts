@@ -1,8 +1,9 @@
 import {
+  commandGroup,
   completionCommand,
+  flagOption,
+  textOption,
   versionCommand,
-  type OptionSpec,
-  type OptionSpecs,
   type Program,
 } from "@devplat/cli";
 import { BRAND } from "../brand.ts";
@@ -10,30 +11,21 @@ import { VERSION } from "../version.ts";
 import type { CommandSpec } from "./common/command.ts";
 import { GLOBAL_OPTIONS, globalFlags, type GlobalFlags } from "./common/global-options.ts";
 
-const json: OptionSpec = { type: "boolean", description: "Print JSON." };
-const reveal: OptionSpec = {
-  type: "boolean",
-  description: "With --dry-run: show values, on a terminal only.",
-};
+const json = flagOption("Print JSON.");
+const reveal = flagOption("With --dry-run: show values, on a terminal only.");
+const noWait = flagOption("Do not wait until the running daemon has written the files.");
+const force = flagOption("Also change a secret that belongs to an enrolment.");
 
-const loginCheckOptions: OptionSpecs = {
-  "no-passwd": { type: "boolean", description: "Do nothing for users that this host's passwd file names." },
-  quiet: { type: "boolean", description: "Do not print why a login is needed." },
-};
-const noWait: OptionSpec = {
-  type: "boolean",
-  description: "Do not wait until the running daemon has written the files.",
-};
-const force: OptionSpec = {
-  type: "boolean",
-  description: "Also change a secret that belongs to an enrolment.",
+const loginCheckOptions = {
+  "no-passwd": flagOption("Do nothing for users that this host's passwd file names."),
+  quiet: flagOption("Do not print why a login is needed."),
 };
 
 const COMMANDS: readonly CommandSpec[] = [
   {
     name: "run",
     summary: "Run the daemon in the foreground.",
-    options: { once: { type: "boolean", description: "Do one sync cycle, then exit." }, reveal },
+    options: { once: flagOption("Do one sync cycle, then exit."), reveal },
     load: async () => (await import("./run.ts")).run,
   },
   {
@@ -45,16 +37,13 @@ const COMMANDS: readonly CommandSpec[] = [
   {
     name: "status",
     summary: "Show the signed-in user and the state of every rule.",
-    options: {
-      json,
-      check: { type: "boolean", description: "Exit with 1 when something is failed or stale." },
-    },
+    options: { json, check: flagOption("Exit with 1 when something is failed or stale.") },
     load: async () => (await import("./status.ts")).run,
   },
   {
     name: "login",
     summary: "Sign in with the configured method, even if a valid token exists.",
-    options: { switch: { type: "boolean", description: "Allow another identity than the last one." } },
+    options: { switch: flagOption("Allow another identity than the last one.") },
     load: async () => (await import("./login.ts")).login,
   },
   {
@@ -73,12 +62,7 @@ const COMMANDS: readonly CommandSpec[] = [
   {
     name: "logout",
     summary: "Remove the token, also from a running daemon.",
-    options: {
-      revoke: {
-        type: "boolean",
-        description: "Revoke the token in the store as well, if it comes from 'agent login'.",
-      },
-    },
+    options: { revoke: flagOption("Revoke the token in the store as well, if it comes from 'agent login'.") },
     load: async () => (await import("./login.ts")).logout,
   },
   {
@@ -86,75 +70,39 @@ const COMMANDS: readonly CommandSpec[] = [
     summary: "Write a commented configuration with a store on this host.",
     load: async () => (await import("./init.ts")).run,
   },
-  {
-    name: "secrets put",
-    usage: "KEY FIELD… (field=@file, field=- for stdin, field to be asked, field=value)",
-    summary: "Set fields of a secret. Its other fields stay.",
-    options: {
-      replace: { type: "boolean", description: "Remove the fields that are not given." },
-      force,
-      "no-wait": noWait,
+  ...commandGroup("secrets", async () => import("./secrets.ts"), {
+    put: {
+      usage: "KEY FIELD… (field=@file, field=- for stdin, field to be asked, field=value)",
+      summary: "Set fields of a secret. Its other fields stay.",
+      options: { replace: flagOption("Remove the fields that are not given."), force, "no-wait": noWait },
     },
-    load: async () => (await import("./secrets.ts")).put,
-  },
-  {
-    name: "secrets get",
-    usage: "KEY [FIELD]",
-    summary: "Show the names of a secret's fields, or the value of one.",
-    options: { json, reveal: { type: "boolean", description: "Show all values." } },
-    load: async () => (await import("./secrets.ts")).get,
-  },
-  {
-    name: "secrets list",
-    usage: "[FOLDER/]",
-    summary: "List secrets and folders.",
-    options: { json },
-    load: async () => (await import("./secrets.ts")).list,
-  },
-  {
-    name: "secrets rm",
-    usage: "KEY",
-    summary: "Remove a secret with every version. This cannot be undone.",
-    options: { yes: { type: "boolean", description: "Do not ask." }, force, "no-wait": noWait },
-    load: async () => (await import("./secrets.ts")).remove,
-  },
-  {
-    name: "rules list",
-    summary: "Show every rule and its state.",
-    options: { json },
-    load: async () => (await import("./rules.ts")).list,
-  },
-  {
-    name: "rules pause",
-    usage: "RULE",
-    summary: "Stop a rule from writing until it is resumed.",
-    options: { json },
-    load: async () => (await import("./rules.ts")).pause,
-  },
-  {
-    name: "rules resume",
-    usage: "RULE",
-    summary: "Resume a paused rule.",
-    options: { json },
-    load: async () => (await import("./rules.ts")).resume,
-  },
-  {
-    name: "rules diff",
-    usage: "RULE",
-    summary: "Show the changes that a rule would make, with masked values.",
-    options: { json, reveal: { type: "boolean", description: "Show values, on a terminal only." } },
-    load: async () => (await import("./rules.ts")).diff,
-  },
+    get: {
+      usage: "KEY [FIELD]",
+      summary: "Show the names of a secret's fields, or the value of one.",
+      options: { json, reveal: flagOption("Show all values.") },
+    },
+    list: { usage: "[FOLDER/]", summary: "List secrets and folders.", options: { json } },
+    rm: {
+      usage: "KEY",
+      summary: "Remove a secret with every version. This cannot be undone.",
+      options: { yes: flagOption("Do not ask."), force, "no-wait": noWait },
+    },
+  }),
+  ...commandGroup("rules", async () => import("./rules.ts"), {
+    list: { summary: "Show every rule and its state.", options: { json } },
+    pause: { usage: "RULE", summary: "Stop a rule from writing until it is resumed.", options: { json } },
+    resume: { usage: "RULE", summary: "Resume a paused rule.", options: { json } },
+    diff: {
+      usage: "RULE",
+      summary: "Show the changes that a rule would make, with masked values.",
+      options: { json, reveal: flagOption("Show values, on a terminal only.") },
+    },
+  }),
   {
     name: "restore",
     usage: "RULE",
     summary: "Restore the file as it was before the rule first changed it.",
-    options: {
-      force: {
-        type: "boolean",
-        description: "Restore also while the rule is active (the next cycle writes again).",
-      },
-    },
+    options: { force: flagOption("Restore also while the rule is active (the next cycle writes again).") },
     load: async () => (await import("./restore.ts")).run,
   },
   {
@@ -167,9 +115,7 @@ const COMMANDS: readonly CommandSpec[] = [
     name: "notify",
     usage: "info|warning|error|attention TITLE [BODY]",
     summary: "Raise a notification on the workstation in front of you, else on this host.",
-    options: {
-      "action-url": { type: "string", value: "<url>", description: "Web address that a click opens." },
-    },
+    options: { "action-url": textOption("<url>", "Web address that a click opens.") },
     load: async () => (await import("./desktop.ts")).notify,
   },
   {
@@ -189,85 +135,45 @@ const COMMANDS: readonly CommandSpec[] = [
     summary: "Make the running daemon read its configuration again.",
     load: async () => (await import("./daemon.ts")).reload,
   },
-  {
-    name: "config check",
-    summary: "Check the configuration.",
-    options: { json },
-    load: async () => (await import("./config.ts")).check,
-  },
-  {
-    name: "config print",
-    summary: "Print the configuration with its defaults.",
-    options: { json },
-    load: async () => (await import("./config.ts")).print,
-  },
-  {
-    name: "config schema",
-    summary: "Print the JSON Schema of the configuration.",
-    load: async () => (await import("./config.ts")).schema,
-  },
+  ...commandGroup("config", async () => import("./config.ts"), {
+    check: { summary: "Check the configuration.", options: { json } },
+    print: { summary: "Print the configuration with its defaults.", options: { json } },
+    schema: { summary: "Print the JSON Schema of the configuration." },
+  }),
   {
     name: "reg-export",
     usage: "[FILE]",
     summary: "Print a configuration file as a Windows registry file.",
-    load: async () => (await import("./config.ts")).exportRegistry,
+    load: async () => (await import("./config/registry.ts")).exportRegistry,
   },
   {
     name: "reg-import",
     usage: "FILE",
     summary: "Print the configuration of a Windows registry file as YAML.",
-    load: async () => (await import("./config.ts")).importRegistry,
+    load: async () => (await import("./config/registry.ts")).importRegistry,
   },
-  {
-    name: "enrol list",
-    summary: "Show every enrolment with its state.",
-    options: { json },
-    load: async () => (await import("./enrol.ts")).list,
-  },
-  {
-    name: "enrol run",
-    usage: "KEY",
-    summary: "Get a credential and store it.",
-    options: { json, again: { type: "boolean", description: "Replace a stored credential." } },
-    load: async () => (await import("./enrol.ts")).run,
-  },
-  {
-    name: "enrol skip",
-    usage: "KEY",
-    summary: "Skip a credential. It is not asked for any more.",
-    options: { json },
-    load: async () => (await import("./enrol.ts")).skip,
-  },
-  {
-    name: "enrol reset",
-    usage: "KEY",
-    summary: "Ask for a skipped credential again.",
-    options: { json },
-    load: async () => (await import("./enrol.ts")).reset,
-  },
+  ...commandGroup("enrol", async () => import("./enrol.ts"), {
+    list: { summary: "Show every enrolment with its state.", options: { json } },
+    run: {
+      usage: "KEY",
+      summary: "Get a credential and store it.",
+      options: { json, again: flagOption("Replace a stored credential.") },
+    },
+    skip: { usage: "KEY", summary: "Skip a credential. It is not asked for any more.", options: { json } },
+    reset: { usage: "KEY", summary: "Ask for a skipped credential again.", options: { json } },
+  }),
   {
     name: "exec",
     usage: "[--env VAR=path#field]… [--rule NAME]… [--restart | --signal NAME] -- COMMAND…",
     summary: "Run a command with secrets in its environment. No file is written.",
     options: {
       env: {
-        type: "string",
-        value: "<VAR=path#field>",
-        description: "Set a variable from a field of a secret.",
+        ...textOption("<VAR=path#field>", "Set a variable from a field of a secret."),
         repeatable: true,
       },
-      rule: {
-        type: "string",
-        value: "<name>",
-        description: "Set the variables of a dotenv rule.",
-        repeatable: true,
-      },
-      restart: { type: "boolean", description: "Restart the command when a secret changes." },
-      signal: {
-        type: "string",
-        value: "<name>",
-        description: "Send a signal to the command when a secret changes.",
-      },
+      rule: { ...textOption("<name>", "Set the variables of a dotenv rule."), repeatable: true },
+      restart: flagOption("Restart the command when a secret changes."),
+      signal: textOption("<name>", "Send a signal to the command when a secret changes."),
     },
     load: async () => (await import("./exec.ts")).run,
   },

@@ -40,7 +40,7 @@ function refuseEnrolled({ config }: LoadedConfig, { options }: Invocation, path:
 }
 
 /** Changes a secret, and waits for the running daemon to have written it into its files, unless `--no-wait` says otherwise. */
-export async function changeSecret(
+async function changeSecret(
   invocation: Invocation,
   secretPath: string,
   change: (store: SecretStore, signal: AbortSignal) => Promise<void>,
@@ -223,7 +223,7 @@ function withoutFinalNewline(value: string): string {
   return value.replace(/\r?\n$/, "");
 }
 
-export const remove: RunCommand = (invocation) => {
+export const rm: RunCommand = (invocation) => {
   const [path = ""] = invocation.positionals;
   return changeSecret(invocation, path, async (store, signal) => {
     const { version } = await store.metadata(path, { signal });

@@ -1,26 +1,18 @@
-import { flagOf, type Options, type OptionSpecs, textOf } from "@devplat/cli";
+import { flagOf, flagOption, textOf, textOption, type Options, type OptionSpecs } from "@devplat/cli";
 
 /** Options of every command. */
 export const GLOBAL_OPTIONS: OptionSpecs = {
-  config: {
-    type: "string",
-    value: "<path>",
-    description: "Configuration file (default: the system's, else the user's).",
-  },
+  config: textOption("<path>", "Configuration file (default: the system's, else the user's)."),
   "log-level": {
-    type: "string",
-    value: "<level>",
+    ...textOption("<level>", "debug, info, warn or error (default info)."),
     choices: ["debug", "info", "warn", "error"],
-    description: "debug, info, warn or error (default info).",
   },
   "log-format": {
-    type: "string",
-    value: "<format>",
+    ...textOption("<format>", "auto, text or json (default auto)."),
     // Kept apart from the loggers that know them: `agent version` loads no logger.
     choices: ["auto", "text", "json"],
-    description: "auto, text or json (default auto).",
   },
-  "dry-run": { type: "boolean", description: "Show what would change without writing files." },
+  "dry-run": flagOption("Show what would change without writing files."),
 };
 
 /** Values of the options of every command. */
