@@ -29,6 +29,7 @@ const CLEAN_FOLDERS = [
   "packages/web-kit/",
   "tests/house/",
   "tests/interop/agent-web/",
+  "tests/interop/clients/",
   "tests/testkit/",
   "tools/",
 ];

@@ -19,7 +19,7 @@ import {
 const EDITABLE = ["tools", "team/shared/"];
 const OWNED = ["tools/enrolled"];
 
-/** Headers with which an agent page posts its forms. */
+/** Requests the pages of the agent, and posts their forms with the headers of a browser. */
 class Pages {
   readonly server: TestServer;
 

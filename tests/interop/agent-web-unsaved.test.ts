@@ -174,7 +174,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await page.getByRole("button", { name: "Create secret" }).click();
       await assertGivenBack(page, /not signed in/, TYPED);
       await assertGood(page, "signed out");
-      // The daemon knows the limit already, and refuses before it asks the store.
+      // The daemon knows already that the token is revoked, and refuses before it asks the store.
       await page.getByRole("button", { name: "Try again" }).click();
       await assertGivenBack(page, /not signed in/, TYPED);
       assert.equal(await field(page).inputValue(), "user");
@@ -263,7 +263,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await value(page).fill("halfway");
       await page.getByRole("button", { name: "Try again" }).click();
       await page.getByText("version 3").waitFor();
-      // A stored one is shown in the same way, and an edit of another field would store the shown text.
+      // A stored NUL is shown as U+FFFD too, so that saving an edited text would store U+FFFD.
       await edit(page, "nul", "x\uFFFDy and more");
       await page.getByRole("button", { name: "Save" }).click();
       await assertGivenBack(page, /NUL character/, "x\uFFFDy and more");

@@ -3,7 +3,7 @@ import { systemClock, type Clock } from "@devplat/base";
 /** Milliseconds between two readings: times that were read one after the other differ. */
 const STEP_MS = 0.001;
 
-/** A clock that stands almost still, however slow the machine is, until a test puts it forward. */
+/** A clock that hardly moves, even on a slow machine, until a test puts it forward. */
 export class ForwardClock implements Clock {
   #ms = systemClock.now();
 

@@ -23,10 +23,10 @@ for (;;) {
       wants: [oid],
       shown: [{ name: "refs/heads/main", oid }],
     });
-    // What an earlier process left whole is no news.
+    // Data that an earlier process completed is not reported again.
     if (opened) process.stdout.write(`${oid}\n`);
   }
-  // Whole now: from the beginning. Removed as the service does it, in one step.
+  // The history is complete: start again. The store is removed in one step, as the service does.
   const gone = `${path}.${process.pid}.${performance.now()}`;
   await rename(path, gone);
   await rm(gone, { recursive: true });

@@ -21,7 +21,7 @@ function randomFrom(seed: number): () => number {
 }
 
 describe("a store whose filler is killed", () => {
-  it("is clean, complete and usable after kill -9 at any moment, and the next fill goes on from there [svc 3.2]", async () => {
+  it("is clean, complete and usable after kill -9, and the next fill continues [svc 3.2]", async () => {
     const folder = await tempFolder("svc-kill");
     const random = randomFrom(testSeed());
     const source = join(folder.path, "source.git");
@@ -51,7 +51,7 @@ describe("a store whose filler is killed", () => {
       if (!existsSync(join(path, "packed-refs"))) continue;
       const claimed = tips.indexOf(await git(["-C", path, "rev-parse", "refs/heads/main"]));
       const finished = said.at(-1);
-      // What a fill had finished is claimed, unless the folder has been emptied since.
+      // The data of a finished fill is expected, unless the folder has been emptied since.
       if (finished !== undefined && finished !== "again") assert.ok(claimed >= tips.indexOf(finished));
       reached.add(claimed);
       const fsck = await run("git", ["-C", path, "fsck", "--full", "--strict"]);

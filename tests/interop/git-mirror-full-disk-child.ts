@@ -10,13 +10,13 @@ import { systemCode } from "@devplat/base";
 import { createMirrorThreads } from "@devplat/git-mirror";
 import { FOLDER, openMirror } from "./git-mirror-open.ts";
 
-/** What the store is like at one moment. */
+/** State of the store at one moment. */
 export interface Moment {
   /** The code of the error that a fill, or a merge, ended with. */
   readonly code: string | undefined;
   /** Whether stock git finds the store clean. */
   readonly clean: boolean;
-  /** The step that the branch stands at. */
+  /** The step at which the branch is. */
   readonly at: number;
   /** Whether the store serves that. */
   readonly served: boolean;

@@ -22,10 +22,10 @@ for (let round = 0; ; round++) {
       shown: [{ name, oid }],
     });
     process.stdout.write(`${name} ${oid}\n`);
-    // In turn: by geometry, and dropping at once what nothing reaches.
+    // Alternates between a geometric repack and a prune that drops unreachable objects immediately.
     await store.repack({ pruneAfterMs: round % 2 === 0 ? Infinity : 0, minPacks: 2 });
   }
-  // Whole now: from the beginning. Removed as the service does it, in one step.
+  // The history is complete: start again. The store is removed in one step, as the service does.
   const gone = `${path}.${process.pid}.${performance.now()}`;
   await rename(path, gone);
   process.stdout.write("again\n");

@@ -5,7 +5,7 @@ import { killLoop } from "./git-mirror-kill.ts";
 
 const KILLS = 200;
 
-it(`a store that is filled, merged and pruned survives ${KILLS} kills at random moments`, async () => {
+it(`a store that is filled, merged and pruned survives ${KILLS} random kills`, async () => {
   const met = await killLoop(testSeed(), (kills) => kills >= KILLS);
   assert.ok(met.size > 2, `numbers of packs: ${[...met].join(" ")}`);
 });

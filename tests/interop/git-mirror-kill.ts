@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { git, run } from "@devplat/testkit";
 import { packBetween, startMirrorStand } from "./git-mirror-stand.ts";
 
-/** Kills between two stores that begin anew. */
+/** Kills until the test begins a new store. */
 const FRESH_EACH = 5;
 const CHILD = join(import.meta.dirname, "git-mirror-kill-child.ts");
 

@@ -36,7 +36,7 @@ for (const format of ["sha1", "sha256"] as const) {
       assert.equal((await stand.packs()).length, stand.steps.length);
     });
 
-    it("has few packs after a consolidation, the same objects, and another process that serves it notices [svc 3.4]", async () => {
+    it("has few packs after a repack, the same objects, and other processes notice [svc 3.4]", async () => {
       const other = stand.open();
       const held = await other.view(format);
       assert.ok(held !== undefined);
@@ -47,7 +47,7 @@ for (const format of ["sha1", "sha256"] as const) {
       assert.equal((await stand.packs()).length, stand.steps.length - merged + 1);
       assert.deepEqual(await stand.objects(), objects);
       await git(["-C", stand.path, "commit-graph", "verify"]);
-      // What was given before is read to its end; what is given now comes from the merged pack.
+      // A stream from before is read to its end. A new stream comes from the merged pack.
       for (const oid of objects) assert.ok(held.graph.read(held.graph.numbers.numberOfOid(oid)).content);
       held.release();
       const fresh = await other.view(format);
@@ -112,7 +112,7 @@ describe("cache.prune_unreachable_after", () => {
   const refs = async (): Promise<string> =>
     git(["-C", stand.path, "for-each-ref", "--format=%(refname) %(objectname)"]);
 
-  it("a branch that upstream has no more loses its ref with the next fill, its objects stay", async () => {
+  it("a branch that upstream deleted loses its ref with the next fill, not its objects", async () => {
     const next = await git(["-C", stand.source, "commit-tree", "-p", main(), "-m", "n", "main^{tree}"]);
     const pack = await packBetween(stand.source, stand.folder, main(), next);
     await store.receive({
@@ -130,7 +130,7 @@ describe("cache.prune_unreachable_after", () => {
     for (const oid of side) assert.equal(await git(["-C", stand.path, "cat-file", "-t", oid]), "commit");
   });
 
-  it("before the time is over a consolidation drops nothing; after it, exactly what nothing reaches [svc 4.17]", async () => {
+  it("a repack drops unreachable objects only when their time is over [svc 4.17]", async () => {
     stand.now += KEPT_MS - DAY_MS;
     assert.equal((await repack(store)).dropped, 0);
     stand.now += 2 * DAY_MS;
@@ -182,7 +182,7 @@ describe("consolidations at the same time as others", () => {
     two.close();
   });
 
-  it("a fill that fails meanwhile takes nothing of the merged pack with it", async () => {
+  it("a fill that fails during a repack removes nothing of the merged pack", async () => {
     const store = stand.open();
     const next: string[] = [];
     for (let at = 0; at < 10; at++) {
@@ -267,7 +267,7 @@ describe("objects that are there and have no name", () => {
     });
   const main = (): Promise<string> => git(["-C", stand.path, "rev-parse", "refs/heads/main"]);
 
-  it("get it by the next fill, where a process was killed between a pack's proof and its names", async () => {
+  it("get it by the next fill, after a kill between a pack's check and its names", async () => {
     const killed = stand.open();
     await stand.fill(killed, stand.steps[0]!);
     killed.close();
@@ -282,7 +282,7 @@ describe("objects that are there and have no name", () => {
     store.close();
   });
 
-  it("get it back where a branch was set back to them, and what it named before stays for a while", async () => {
+  it("get it back where a branch was reset to them; its old tip stays for a while", async () => {
     const store = stand.open();
     const [, one, two] = stand.steps;
     await stand.fill(store, one!);

@@ -38,7 +38,7 @@ for (const format of ["sha1", "sha256"] as const) {
     const stem = (name: string): string => name.replace(/\.pack$/, "");
 
     for (const kind of ["pack", "idx"]) {
-      it(`loses that pack (.${kind}) to the folder "corrupt" and what counts on it; the rest is whole`, async () => {
+      it(`moves that pack (.${kind}) and its dependents to "corrupt", and keeps the rest`, async () => {
         await damage(inPack(packs[3]!).replace(/pack$/, kind));
         const repaired = await store.repair();
         assert.deepEqual(repaired, { damaged: [stem(packs[3]!)], incomplete: [stem(packs[4]!)] });

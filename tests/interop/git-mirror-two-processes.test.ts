@@ -11,7 +11,7 @@ const SHARE = 0.006;
 /** Views at least that must have been read from, however short the time. */
 const MIN_VIEWS = 20;
 
-it("a store that another process fills, merges, prunes and removes is read without an error all the time", async () => {
+it("a store that another process fills, repacks and removes is read without errors", async () => {
   const stand = await startMirrorStand({ steps: 8 });
   const steps = stand.steps.map(({ oid, pack }) => ["refs/heads/main", oid, pack]);
   const child = spawn(
@@ -19,7 +19,7 @@ it("a store that another process fills, merges, prunes and removes is read witho
     ["--disable-warning=ExperimentalWarning", CHILD, stand.root, JSON.stringify(steps)],
     { stdio: ["ignore", "pipe", "inherit"] },
   );
-  /** Times that the other process removed the store and began anew. */
+  /** Times that the other process removed the store and started a new one. */
   const removals: number[] = [];
   child.stdout.on("data", (bytes: Buffer) => {
     if (bytes.includes("again")) removals.push(performance.now());
@@ -50,7 +50,7 @@ it("a store that another process fills, merges, prunes and removes is read witho
   }
 });
 
-it("a store that another process fills while its packs are checked is opened with refs whose objects are there", async () => {
+it("a store that is filled during its check opens with refs whose objects exist", async () => {
   const stand = await startMirrorStand({ steps: 2 });
   const [first, second] = stand.steps;
   assert.ok(first !== undefined && second !== undefined);

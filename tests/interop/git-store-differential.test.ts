@@ -56,7 +56,7 @@ function parseAnswer(body: Buffer): Answer {
   };
 }
 
-/** What stock git answers; undefined when it refuses. */
+/** Response of stock git; undefined when it refuses. */
 function gitAnswer(path: string, request: CommandRequest): Answer | undefined {
   const result = spawnSync("git", ["upload-pack", "--stateless-rpc", path], {
     input: encodeCommandRequest(request),
@@ -198,7 +198,7 @@ function randomRequest(
   return { command: "fetch", capabilities: [`object-format=${format}`], args };
 }
 
-/** What of `a` is not in `b`, with types. */
+/** Elements of `a` that are not in `b`, with types. */
 function difference(model: RepositoryModel, a: ReadonlySet<string>, b: ReadonlySet<string>): string[] {
   return [...a].filter((oid) => !b.has(oid)).map((oid) => `${model.objects.get(oid)?.type} ${oid}`);
 }
@@ -208,7 +208,7 @@ function refsOf(answer: Answer): string[] {
   return answer.wantedRefs.map((line) => line.split(" ")[0]!);
 }
 
-/** Holds one answer of ours against git's and the model. */
+/** Compares one response of the store with git's response and with the model. */
 function compare(
   model: RepositoryModel,
   client: Client,
@@ -251,7 +251,7 @@ function compare(
   const isWanted = (oid: string): boolean => fetch.wants.includes(oid) || refsOf(ours).includes(oid);
   const isExact = !(/^(?:tree:0|object)/u.test(filter) && fetch.wants.some(isTree));
   if (isExact) {
-    // What is wanted by its id goes out whatever the filter says. Git forgets that where its walk came to it in another
+    // A wanted id is sent, whatever the filter says. Git forgets that where its walk came to it in another
     // way first, but not where it has bitmaps.
     const wanted = new Set(fetch.wants.map((oid) => model.peel(oid)));
     const sent = new Set(
@@ -348,7 +348,7 @@ const LOOPS: readonly (Omit<Loop, "seconds"> & { readonly share: number })[] = [
 ];
 for (const { share, ...loop } of LOOPS) {
   const files = loop.combined === true ? "combined filters" : loop.large ? "large files" : "small files";
-  test(`uploadPackV2Fetch answers random requests as git upload-pack does (${loop.format}, ${files})`, async (t) => {
+  test(`uploadPackV2Fetch matches git upload-pack at random (${loop.format}, ${files})`, async (t) => {
     t.diagnostic(await assertAlikeAtRandom({ ...loop, seconds: loopSeconds(share) }));
   });
 }

@@ -36,7 +36,7 @@ export class RepositoryModel {
     return new Set(this.ofType("commit"));
   }
 
-  /** What a tag points at in the end. */
+  /** Object to which a tag peels. */
   peel(oid: string): string {
     const object = this.objects.get(oid)!;
     return object.type === "tag" ? this.peel(object.others[0]!) : oid;
@@ -85,7 +85,7 @@ function references(
   return { parents: [], others: [] };
 }
 
-/** What a pack holds, found by a reader of its own. */
+/** Objects of a pack, found by an independent reader. */
 export interface UnpackedPack {
   readonly oids: Set<string>;
   /** Bases of deltas that are not in the pack. */

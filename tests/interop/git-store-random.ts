@@ -120,7 +120,7 @@ async function anyTag(path: string): Promise<string> {
 }
 
 /**
- * The same objects and refs in a store of ours, come in up to three packs of which the later are thin; with bitmaps for
+ * The same objects and refs in a git store, received in up to three packs of which the later are thin; with bitmaps for
  * all tips, some, or none.
  */
 export async function storeOf(

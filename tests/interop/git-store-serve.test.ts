@@ -15,7 +15,7 @@ import { serveStore, type StoreServer } from "./git-store-server.ts";
 
 type Format = "sha1" | "sha256";
 
-/** An origin that stock git serves from its folder, and a store of ours that takes packs from it as fetches would. */
+/** An origin that stock git serves from its folder, and a git store that receives packs from it as fetches would. */
 class Stand {
   readonly folder: TempFolder;
   readonly origin: string;
@@ -208,7 +208,7 @@ for (const format of ["sha1", "sha256"] as const) {
         stand.assertAlike(`clone-${name}`, (url, path) => cloneInto(url, path, option)));
     }
 
-    test("fetch of one commit by its id at depth 1, as check-outs of continuous integration do", () =>
+    test("fetch of one commit by its id at depth 1, as CI check-outs do", () =>
       stand.assertAlike("by-id", async (url, path) => {
         const oid = (await git(["-C", stand.origin, "rev-parse", "main~2"])).trim();
         await git(["init", "-q", `--object-format=${format}`, path]);

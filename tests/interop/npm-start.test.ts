@@ -73,7 +73,7 @@ describe("npm start", () => {
     return stdout;
   }
 
-  it("prints lines that work when they are pasted, also after a second start, and ends with 0 by Ctrl-C", async () => {
+  it("prints lines that work when pasted, also after a restart, and Ctrl-C exits 0", async () => {
     for (const hits of ["1", "2"]) {
       const { child, output } = await start();
       try {
@@ -89,7 +89,7 @@ describe("npm start", () => {
     }
   });
 
-  it("a second one beside the first is refused before it starts anything, and doctor looks at the first", async () => {
+  it("a second start is refused before it changes data, and doctor checks the first", async () => {
     const first = await start();
     try {
       const second = await run("npm", ["start"], { cwd: ROOT, env });

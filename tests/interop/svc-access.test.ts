@@ -122,7 +122,7 @@ for (const [title, grantSeconds] of rounds) {
       assert.equal(stand.upstream("ls-refs") - probes, 1);
     });
 
-    it("a caller revoked while its objects come for another gets none of them from the mirror [svc 1.10]", async () => {
+    it("a caller revoked during another's fetch gets none of its objects [svc 1.10]", async () => {
       const tip = await warmAndPush();
       await stand.post(`org/${name}`, LS_REFS, ALICE);
       await stand.post(`org/${name}`, LS_REFS, BOB);
@@ -141,7 +141,7 @@ for (const [title, grantSeconds] of rounds) {
       assertRefused(await shallow);
     });
 
-    it("a caller revoked while keepalive packets reach it gets an error in band, and no object [svc 1.10]", async () => {
+    it("a caller revoked during keepalive packets gets an in-band error and no object [svc 1.10]", async () => {
       const tip = await warmAndPush();
       await stand.post(`org/${name}`, LS_REFS, ALICE);
       await stand.post(`org/${name}`, LS_REFS, BOB);
@@ -243,7 +243,7 @@ describe("authorizations with the default of grant_seconds", { timeout: 240_000 
     assert.equal(DEFAULTS.grantSeconds, 5);
   });
 
-  it("an exact replay after the repository turned private is refused after five seconds at the latest [svc 1.33]", async () => {
+  it("an exact replay after the repository turned private is refused in five seconds [svc 1.33]", async () => {
     const { fetch } = await warm(stand, name, template, false);
     await stand.post(`org/${name}`, LS_REFS);
     assert.equal((await stand.post(`org/${name}`, fetch)).headers["x-svc-cache"], "hit");
@@ -261,7 +261,7 @@ describe("authorizations with the default of grant_seconds", { timeout: 240_000 
     assertRefused(await stand.post(`org/${name}`, fetch, BOB));
   });
 
-  it("rounds of a slow negotiation cost one probe in five seconds, and each decision is younger [svc 1.12]", async () => {
+  it("a slow negotiation costs one probe in five seconds, and renews each decision [svc 1.12]", async () => {
     const { fetch } = await warm(stand, name, template);
     await stand.post(`org/${name}`, LS_REFS, BOB);
     stand.codeHost.resetCalls();
@@ -275,7 +275,7 @@ describe("authorizations with the default of grant_seconds", { timeout: 240_000 
     assertRefused(await stand.post(`org/${name}`, fetch, BOB));
   });
 
-  it("a credential that was refused and renewed opens nothing for a caller that presents it [svc 1.7]", async () => {
+  it("a refused and renewed credential opens nothing for a caller that presents it [svc 1.7]", async () => {
     const { fetch } = await warm(stand, name, template);
     const token = { Authorization: basic(PROXY_TOKEN) };
     const lsRefs = await stand.post(`org/${name}`, LS_REFS, token);

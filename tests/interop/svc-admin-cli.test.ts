@@ -171,7 +171,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     assert.match(tokenless.stderr, /Not signed in to .*\nRun 'svc auth login', or set SVC_TOKEN/);
   });
 
-  it("a command that meets no service behind its address says what it met, and what to do [svc 10.12]", async () => {
+  it("a command that meets no service at its address says what it met and what to do [svc 10.12]", async () => {
     const names = ["-subj", "/CN=svc", "-addext", "subjectAltName=DNS:localhost"];
     const files = ["-keyout", join(folder.path, "key.pem"), "-out", join(folder.path, "cert.pem")];
     const made = await run("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", ...files, ...names]);
@@ -202,7 +202,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     for (const server of servers) server.close();
   });
 
-  it("development mode on :PORT answers on 127.0.0.1 and ::1 only, and warns of unknown variables [svc 7.5]", async () => {
+  it("development mode on :PORT is on loopback only, and warns of unknown variables [svc 7.5]", async () => {
     const port = await freePort();
     const child = start({
       SVC_DEV_MODE: "true",

@@ -36,7 +36,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     return run("git", ["push", "--quiet", "origin", "HEAD:refs/heads/pushed"], inClone);
   };
 
-  it("a private repository is cloned with a token alone, and the second clone comes from the cache", async () => {
+  it("a token alone clones a private repository, the second time from the cache", async () => {
     const { token } = await stand.mint(REPOSITORY, READ);
     for (const fetches of [1, 0]) {
       stand.host.resetCalls();
@@ -107,7 +107,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     assert.match(await refused(`x:${stand.admin}`), /403/);
   });
 
-  it("a token of ours outside of Authorization is not forwarded", async () => {
+  it("a proxy token outside of Authorization is not forwarded", async () => {
     const { token } = await stand.mint(REPOSITORY, READ);
     stand.host.resetCalls();
     const url = `${stand.svc.url}/${REPOSITORY}.git/info/refs?service=git-upload-pack`;
@@ -117,7 +117,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     assert.doesNotMatch(JSON.stringify(stand.host.calls), /svcx_/);
   });
 
-  it("a stored credential that the code host takes back opens nothing, also from the cache", async () => {
+  it("a stored credential that the code host revokes opens nothing, even cached", async () => {
     const { body } = await stand.call("POST", "/auth/test-login", {
       username: "leaver",
       role: "user",
@@ -162,7 +162,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     assert.match(metrics, /svc_cache_repos_active 1/);
   });
 
-  it("figures follow the clones, purge empties the cache, and delete makes the repository an unlisted one", async () => {
+  it("figures follow the clones, purge empties the cache, delete unlists", async () => {
     await stand.host.addRepository("acme", "figures", { build: repositories.linear });
     const added = await stand.call("POST", "/api/cached-repos", { owner: "acme", name: "figures" });
     const path = `/api/cached-repos/${String(added.body["id"])}`;
@@ -188,7 +188,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     await until(async () => !kept().some((name) => name.includes("figures")));
   });
 
-  it("no secret is in the log, the database or the folder, and the key is the owner's alone", async () => {
+  it("no secret is in the log, database or folder, and only the owner reads the key", async () => {
     const { token } = await stand.mint(REPOSITORY, READ);
     await stand.clone(REPOSITORY, `x:${token}`);
     await stand.svc.logged(/"cache_state":"hit"/);

@@ -98,7 +98,7 @@ describe("a request that has two readings", () => {
   };
   const GET = "GET /api/v3/repos/acme/widgets HTTP/1.1";
 
-  it("two Host headers, two credentials, or another host in the target: 400, and nothing is forwarded", async () => {
+  it("two Host headers, two credentials or a foreign target are 400, not forwarded", async () => {
     const bearer = `Authorization: Bearer ${reader}`;
     assert.match(await raw(GET, "Host: localhost", bearer), /^HTTP\/1.1 200/);
     stand.codeHost.resetCalls();
@@ -128,7 +128,7 @@ describe("workflows and contents:write", () => {
       .map(({ method, path }) => `${method} ${path}`);
   afterEach(() => stand.codeHost.clearFaults());
 
-  it("a ref to a commit with other workflows is not made, whatever trees and commits were made before [svc 8.13]", async () => {
+  it("a ref to a commit with other workflows is refused, however that was made [svc 8.13]", async () => {
     const token = await stand.mint("contents:write");
     shows(/git\/trees\/e{40}$/, folder("1"));
     shows(/git\/trees\/1$/, workflows("evil"));
@@ -149,7 +149,7 @@ describe("workflows and contents:write", () => {
     assert.equal(changed().length, 1);
   });
 
-  it("a pull request that changes workflows is not merged, one that does not is; workflows:write asks nothing", async () => {
+  it("a pull request with workflow changes needs workflows:write to be merged", async () => {
     const token = await stand.mint("contents:write,pull_requests:write");
     stand.codeHost.resetCalls();
     shows(/pulls\/7\/files$/, [{ filename: ".github/workflows/ci.yml" }]);
@@ -212,7 +212,7 @@ describe("GET /repos/{owner}/{repo} with a limited token", () => {
     stand.codeHost.inject({ path: /\/repos\/acme\/widgets$/, times: 1 }, fault);
   const json = { "content-type": "application/json" };
 
-  it("temp_clone_token, which clones the repository, is withheld; a foreign credential gets it", async () => {
+  it("temp_clone_token, which clones the repository, is only for foreign credentials", async () => {
     inject({ status: 200, headers: { ...json, etag: '"1"' }, body: JSON.stringify(REPOSITORY) });
     const answer = await stand.ask(reader, "GET", PATH);
     assert.deepEqual(

@@ -22,7 +22,7 @@ beforeEach(() => {
   stand.codeHost.resetCalls();
 });
 
-/** What code hosts say of the credential and of its account. */
+/** Response headers about the credential and its account. */
 const OF_CREDENTIAL = {
   "X-OAuth-Scopes": "repo, admin:org, delete_repo",
   "X-Accepted-OAuth-Scopes": "repo",
@@ -30,7 +30,7 @@ const OF_CREDENTIAL = {
   "GitHub-Authentication-Token-Expiration": "2031-01-02 03:04:05 UTC",
   "X-GitHub-OTP": "required; app",
 } as const;
-/** What speaks for an origin, or a connection. */
+/** Response headers about the origin or the connection. */
 const OF_ORIGIN = {
   "Set-Cookie": "session=planted",
   "Clear-Site-Data": '"*"',
@@ -67,7 +67,7 @@ const given = (answer: Response, names: object): (string | null)[] =>
   Object.keys(names).map((name) => answer.headers.get(name));
 
 describe("headers of answers of the API", () => {
-  it("tell a token of the service about itself, and nothing of the credential behind it [svc 10.5]", async () => {
+  it("show a proxy token its own data, and nothing of the credential behind it [svc 10.5]", async () => {
     planted(/issues$/);
     const answer = await stand.ask(token, "GET", "/api/v3/repos/acme/widgets/issues");
     const expiry = "GitHub-Authentication-Token-Expiration";
@@ -112,7 +112,7 @@ describe("headers of answers of the API", () => {
     );
   });
 
-  it("pass X-GitHub-SSO on to tokens where it is required, not the list of organizations", async () => {
+  it("pass X-GitHub-SSO on to tokens where it is required, without organizations", async () => {
     for (const [said, expected] of [
       [
         "required; url=https://code.example/orgs/acme/sso",
@@ -166,7 +166,7 @@ describe("headers of requests of the API", () => {
     "X-Forwarded-For": "192.0.2.1",
     Sudo: "root",
   };
-  it("cross by a list; one-time passwords only beside a credential of the caller's own", async () => {
+  it("cross by a list; one-time passwords only with a credential of the caller's own", async () => {
     for (const [credential, otp] of [
       [token, undefined],
       [STORED, "123456"],
@@ -199,7 +199,7 @@ describe("GET /user", () => {
     is_admin: true,
     last_login: "2026-01-01T00:00:00Z",
   });
-  it("gives a limited token the public profile of its account, and the caller's own credential all of it [svc 10.5]", async () => {
+  it("give a limited token the public account profile, and own credentials all of it [svc 10.5]", async () => {
     stand.codeHost.inject(
       { path: /\/user$/ },
       { status: 200, headers: { "content-type": "application/json" }, body },

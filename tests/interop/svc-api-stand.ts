@@ -10,7 +10,7 @@ export interface ApiStand {
   readonly session: string;
   /** Mints a proxy token. */
   mint(scopes: string, repositories?: readonly string[]): Promise<string>;
-  /** Asks the API under its path of ours. */
+  /** Sends a request to the API under the service's path. */
   ask(token: string | undefined, method: string, path: string, options?: AskOptions): Promise<Response>;
   graphql(token: string, query: string, variables?: Record<string, unknown>): Promise<Response>;
   stop(): Promise<void>;

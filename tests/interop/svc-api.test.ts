@@ -23,7 +23,7 @@ async function body(answer: Response): Promise<Record<string, unknown>> {
 }
 
 describe("the API proxy", () => {
-  it("swaps Authorization for the stored credential, in the API's form, and nothing else of it crosses", async () => {
+  it("replaces Authorization by the stored credential, and forwards nothing else of it", async () => {
     stand.codeHost.resetCalls();
     const answer = await stand.ask(reader, "GET", "/api/v3/repos/acme/widgets", {
       headers: {
@@ -70,7 +70,7 @@ describe("the API proxy", () => {
     assert.deepEqual([second.status, ((await second.json()) as unknown[]).length], [200, 2]);
   });
 
-  it("relays redirects without following them, to our address where they lead to the API", async () => {
+  it("relays redirects without following them, rewritten where they lead to the API", async () => {
     stand.codeHost.rename("acme", "secret", "acme", "hidden");
     const moved = await stand.ask("ghu_the-stored-credential", "GET", "/api/v3/repos/acme/secret");
     stand.codeHost.rename("acme", "hidden", "acme", "secret");
@@ -190,7 +190,7 @@ describe("the API proxy", () => {
     assert.ok((call?.bytesOut ?? 0) < 400_000_000);
   });
 
-  it("a code host that is down is 502, with its name, and the answer is not cut silently", async () => {
+  it("a code host that is down is 502 with its name, and the response is complete", async () => {
     stand.codeHost.inject({ path: /rate_limit/, times: 1 }, { cutAfterBytes: 0 });
     const cut = await stand.ask(reader, "GET", "/api/v3/rate_limit").then(
       async (answer) => `${answer.status} ${String((await body(answer))["message"])}`,
@@ -199,7 +199,7 @@ describe("the API proxy", () => {
     assert.match(cut, /^(?:502 127\.0\.0\.1:\d+ cannot be reached|broken|200)/);
   });
 
-  it("an upstream 401 to a swapped credential is 403 and says what to do; a foreign one's 401 is relayed", async () => {
+  it("an upstream 401 is 403 for a swapped credential, and relayed for a foreign one", async () => {
     stand.codeHost.inject({ path: /\/user$/, times: 2 }, { status: 401, body: "{}" });
     const ours = await stand.ask(reader, "GET", "/api/v3/user");
     assert.deepEqual(
@@ -334,7 +334,7 @@ describe("limited tokens at the API proxy", () => {
     assert.deepEqual([await ask(2), await ask(1)], [201, 403]);
   });
 
-  it("session tokens, unknown and revoked ones open nothing, and tokens elsewhere than in Authorization are not forwarded", async () => {
+  it("session, unknown, revoked and misplaced tokens open nothing and stay here", async () => {
     stand.codeHost.resetCalls();
     assert.equal((await stand.ask(stand.session, "GET", "/api/v3/user")).status, 403);
     assert.equal((await stand.ask(`svcx_${"0".repeat(49)}`, "GET", "/api/v3/user")).status, 401);
@@ -356,7 +356,7 @@ describe("limited tokens at the API proxy", () => {
   });
 });
 
-describe("LFS with tokens of ours", () => {
+describe("LFS with proxy tokens", () => {
   const BATCH = "/acme/widgets.git/info/lfs/objects/batch";
   const LFS = { "content-type": "application/vnd.git-lfs+json", accept: "application/vnd.git-lfs+json" };
   const batch = async (token: string, text: string): Promise<Response> =>
@@ -385,7 +385,7 @@ describe("LFS with tokens of ours", () => {
     assert.deepEqual(stand.codeHost.calls, []);
   });
 
-  it("the stored credential comes back in no action: those of the code host lead through us, others keep only narrow credentials", async () => {
+  it("no LFS action contains the stored credential, and others keep narrow ones", async () => {
     const { url } = stand.codeHost;
     const stored = { Authorization: `Basic ${btoa(`x:${STORED}`)}`, "X-Kept": "1" };
     const objects = [
@@ -431,7 +431,7 @@ describe("LFS with tokens of ours", () => {
 });
 
 describe("Octokit through the API proxy", () => {
-  it("lists with pagination, creates, uploads and asks GraphQL, unchanged but for its base address", async () => {
+  it("lists with pagination, creates, uploads and queries GraphQL with a new base URL", async () => {
     const octokit = new Octokit({ auth: writer, baseUrl: `${stand.svc.url}/api/v3`, log: silent() });
     const repo = { owner: "acme", repo: "widgets" };
     assert.equal((await octokit.rest.repos.get(repo)).data.full_name, "acme/widgets");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { freePort, run, startCodeHost, startSvc, SVC_LAUNCHER, tempFolder, type Svc } from "@devplat/testkit";
 
-describe("SVC_HOST_APP_ID, SVC_HOST_PRIVATE_KEY: seed an app registration from configuration", () => {
+describe("SVC_HOST_APP_ID and SVC_HOST_PRIVATE_KEY: seed an app registration", () => {
   const apps = async (svc: Svc): Promise<Record<string, unknown>[]> => {
     const token = await svc.signIn();
     const answer = await fetch(`${svc.url}/api/apps`, { headers: { authorization: `Bearer ${token}` } });

@@ -45,7 +45,7 @@ async function signedIn(
   return page;
 }
 
-it("the audit page shows who did what, and filters by the address alone, without scripting", async () => {
+it("the audit page shows who did what, and filters by the URL without scripting", async () => {
   const page = await signedIn("admin", { javaScriptEnabled: false });
   await page.getByRole("link", { name: "Audit" }).click();
   const rows = page.getByRole("row");

@@ -69,7 +69,7 @@ describe("border policy on the wire", () => {
     }
   });
 
-  it("a token of ours and a credential of another kind pass", async () => {
+  it("a proxy token and a credential of another kind pass", async () => {
     const token = await stand.mint("metadata:read");
     assert.equal((await stand.ask(token, "GET", repository)).status, 200);
     assert.equal((await stand.ask(STORED, "GET", `${repository}?per_page=1`)).status, 200);

@@ -108,7 +108,7 @@ const lsRemote = (...args: readonly string[]): Stage => ({
   see: (place: Place) => printed(place, ["ls-remote", ...args, place.url]),
 });
 
-/** What people and machines do with stock git from day to day. */
+/** Everyday operations of people and machines with stock git. */
 export const EVERYDAY_CASES: readonly Case[] = [
   stock("clone, then fetch after push", merges, [clone(), inClone(["fetch", "-q"], push)]),
   stock("fetch after force push", linear, [clone(), inClone(["fetch", "-q"], forcePush)]),

@@ -22,7 +22,7 @@ interface Client {
   readonly client: string;
   /** Those that never ask for protocol v2 are passed through. */
   readonly second: Row["second"];
-  /** What its shallow clone brings: one branch, or all, with or without tags. */
+  /** Refs that its shallow clone brings: one branch, or all, with or without tags. */
   readonly shallow: readonly string[];
 }
 
@@ -38,7 +38,7 @@ const CLIENTS: readonly Client[] = [
   { client: "JGit", second: "hit", shallow: [HEADS] },
 ];
 
-/** What a client should have got, by stock git from the code host. */
+/** Expected content for a client, by stock git from the code host. */
 async function workOfStock(
   verb: Verb,
   url: string,

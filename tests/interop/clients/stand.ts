@@ -9,7 +9,7 @@ import type { Row } from "./table.ts";
 /** Where a client works: through the service for the first time, again from another folder, or past it. */
 export interface Place {
   readonly way: "first" | "second" | "direct";
-  /** Of the repository, without credentials. */
+  /** Address of the repository, without credentials. */
   readonly url: string;
   /** Where the clone goes; not there at the first stage. */
   readonly folder: string;
@@ -20,7 +20,7 @@ export interface Stage {
   /** @param bare the folder of the repository at the code host */
   readonly change?: (bare: string, stand: ClientStand) => Promise<unknown>;
   readonly act: (place: Place, stand: ClientStand) => Promise<unknown>;
-  /** What must be the same everywhere afterwards. Default: {@link wholeContent}. */
+  /** Content that must be equal everywhere afterwards. Default: {@link wholeContent}. */
   readonly see?: (place: Place) => Promise<string>;
 }
 

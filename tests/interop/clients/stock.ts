@@ -27,7 +27,7 @@ export function stock(
   return { row: { client: "git", does, second: "hit" }, repository: { build }, stages, ...more };
 }
 
-/** What git prints, the service's address put aside. */
+/** Output of git, without the service's address. */
 export async function printed(place: Place, args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await run("git", args, { env: gitEnvironment() });
   assert.equal(code, 0, stderr);

@@ -1,15 +1,15 @@
-/** One row of the table in docs/interop.md; also the name of a test. */
+/** One row of the table in docs/interop.md, and the name of a test. */
 export interface Row {
   readonly client: string;
   readonly does: string;
   /**
-   * What the service does when a second client asks for the same:
+   * Behaviour of the service when a second client sends the same request:
    * - `hit`: answers every fetch from its own data, with no fetch from the code host
    * - `passthrough`: hands the request to the code host, because the client does not speak protocol v2
    * - `no fetch`: is asked for references only
    */
   readonly second: "hit" | "passthrough" | "no fetch";
-  /** What else is to be known. */
+  /** Remarks for the reader. */
   readonly note?: string;
 }
 
