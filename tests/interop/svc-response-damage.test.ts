@@ -126,7 +126,7 @@ describe("a damaged stored response", () => {
     return false;
   };
   const told = (lines: Stand["log"]): number =>
-    lines.filter(({ message }) => message === "a stored answer is damaged and was set aside").length;
+    lines.filter(({ message }) => message === "a stored response is damaged and no longer used").length;
 
   for (const kind of kinds) {
     it(`is not sent by a process that starts later (${kind.name}) [svc 2.29]`, async () => {

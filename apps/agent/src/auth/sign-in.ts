@@ -15,7 +15,7 @@ export const TOKEN_VARIABLE = `${BRAND.environmentPrefix}_TOKEN`;
 /** Reason in the state until the first look for a token has ended. */
 export const NOT_TRIED_YET = "not tried yet";
 
-/** A store that has been silent about a token for this long, in milliseconds, is said to be away while it is waited for. */
+/** Milliseconds without a response about a token, after which the store is reported as unreachable while the request still runs. */
 const SILENCE_MS = 3000;
 
 export type TokenSource = AgentStatus["auth"]["source"];
@@ -149,7 +149,7 @@ export class TokenSignIn implements SignIn {
   }
 
   /**
-   * Prolongs the token once less than `share` of its life is left. A borrowed one is its owner's to renew.
+   * Prolongs the token once less than `share` of its life is left. A borrowed token is not renewed here: its owner renews it.
    * @param share 0 to 1 of the life that it was made with
    * @throws SecretStoreError when the store cannot be asked, or does not renew it
    */
@@ -167,7 +167,7 @@ export class TokenSignIn implements SignIn {
   async #ensure(signal: AbortSignal): Promise<void> {
     const seen = await this.#parts.tokenFile.signature();
     if (this.#token !== undefined && seen === this.#seen && !this.#hasExpired()) return;
-    // A token from the file ends with it, also while the store cannot be asked about the next one.
+    // If the token file changed, its old token is dropped, even if the store cannot check the new one yet.
     if (this.#hasExpired()) this.#drop("the token has expired");
     else if (this.#state.source === "file") this.#drop("the token file has changed");
     const refusals: TokenRefusal[] = [];
@@ -269,7 +269,7 @@ export class TokenSignIn implements SignIn {
     this.#seen = replaced?.kept ?? this.#seen;
     this.#adopt(replaced === undefined ? source : "login", { token: next }, renewed);
     await pin.adopt(next, renewed, replaced !== undefined);
-    // At the end of its greatest life the store renews it by nothing.
+    // At its maximum TTL the store accepts the renewal without extending the token.
     return (this.renewalDueAt(share) ?? Infinity) > clock.now() ? "renewed" : "not possible";
   }
 
@@ -327,8 +327,7 @@ export class TokenSignIn implements SignIn {
     let begun = false;
     const { promise: givenUp, reject } = Promise.withResolvers<never>();
     const giveUp = (): void => {
-      if (!begun)
-        reject(new SecretStoreError("aborted", "the store is still being asked about another token"));
+      if (!begun) reject(new SecretStoreError("aborted", "cancelled while another sign-in was running"));
     };
     const turn = this.#turns.run(() => {
       begun = !signal.aborted;

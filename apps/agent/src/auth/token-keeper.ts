@@ -8,7 +8,7 @@ import type { TokenSignIn } from "./sign-in.ts";
 const CHECK_MS = 5 * 60_000;
 /** It is renewed once less than this share of its life is left. */
 const RENEWAL_SHARE = 0.25;
-/** Without a token, or after a failure, a look costs a stat and at most one request. In milliseconds. */
+/** Milliseconds between checks without a token or after a failure. A check costs a stat and at most one request. */
 const RECHECK_MS = 30_000;
 /** No look comes sooner after another, in milliseconds: a token of a few seconds must not become a busy loop. */
 const MIN_CHECK_MS = 1000;
@@ -33,7 +33,7 @@ export interface TokenKeeperParts {
 export class TokenKeeper {
   readonly #parts: TokenKeeperParts;
   #wake: (() => void) | undefined;
-  /** A reason for another look came, maybe while one was under way that had passed it by. */
+  /** Another check was requested, possibly during a check that missed the reason. */
   #isWoken = false;
   /** The failure that was logged last. The same failure is logged once. */
   #loggedFailure = "";

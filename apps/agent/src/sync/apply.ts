@@ -3,7 +3,7 @@ import type { DocumentFormat, LeafPath } from "@devplat/document-edit";
 import { readFile, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Backups } from "./target/backups.ts";
-import type { MergeContext, MergedFile, Piece } from "./edit/file-edit.ts";
+import type { MergeContext, MergedFile, Piece } from "./edit/file-bytes.ts";
 import type { InPlaceJournal } from "./target/in-place.ts";
 import { mergeFile } from "./edit/large-files.ts";
 import type { StateFile } from "./state.ts";

@@ -8,7 +8,7 @@ import { applyPlan, type ApplyParts, type FilePlan } from "./apply.ts";
 import { CycleSecrets, inParallel } from "./content/cycle-secrets.ts";
 import type { Renderer } from "./content/render.ts";
 import { CycleReport } from "./cycle-report.ts";
-import type { PieceOutcome } from "./edit/file-edit.ts";
+import type { PieceOutcome } from "./edit/file-bytes.ts";
 import { inWriteOrder, planFiles, type Work } from "./file-plan.ts";
 import { includes, type RetryScope } from "./retry-scope.ts";
 import { hasSameInputs, isWaiting, newRecord, nextRecord, type RuleEvent } from "./rule-state.ts";

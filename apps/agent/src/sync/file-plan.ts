@@ -10,7 +10,7 @@ import { dirname } from "node:path";
 import { sharingFault } from "../config/schema.ts";
 import { AgentError } from "../errors.ts";
 import type { FilePlan } from "./apply.ts";
-import type { Piece } from "./edit/file-edit.ts";
+import type { Piece } from "./edit/file-bytes.ts";
 import { ownsWholeFile, type Rule } from "../config/sections/rule.ts";
 import type { RuleRecord, StateDocument, StateFile } from "./state.ts";
 import { formatOf } from "./content/target-format.ts";
@@ -34,14 +34,15 @@ export interface FilePlans {
   readonly plans: readonly FilePlan[];
   /** Rules that cannot be carried out at all. */
   readonly failures: ReadonlyMap<string, unknown>;
-  /** Names in the state that the configuration no longer has; their records can go after the plans. */
+  /** Names in the state that the configuration no longer has. Delete their records after the plans are applied. */
   readonly gone: readonly string[];
 }
 
 /**
- * Splits plans into those that go one after the other, and those that may go at the same time afterwards. First the
- * one of each folder that has to be made, so that it is made once; and files of several names, as two plans may mean
- * the same one, which is written in place.
+ * Splits plans by how they may be written.
+ * - `first`, one after the other: one file of each missing folder, so that the folder is made once, and files with
+ *   several hard links, because two plans can write the same inode.
+ * - `rest`, afterwards, in parallel.
  */
 export function inWriteOrder(plans: readonly FilePlan[]): {
   readonly first: readonly FilePlan[];
@@ -90,7 +91,7 @@ export async function planFiles(
   const gone = Object.keys(document.rules).filter((name) => !active.has(name));
   for (const name of gone) await attempt(name, () => cleanUp(name, document, parts.targets));
   const byFile = Map.groupBy(drafts, (draft) => draft.target.file);
-  // A rule that is being written, here or in another file, speaks for itself.
+  // Only rules without a draft: the draft of a rule says what the rule manages.
   const idle = new Set(active);
   for (const draft of drafts) idle.delete(draft.piece.rule);
   const plans = [...byFile.values()].map((group) => planOf(group, document, idle, failures));

@@ -1,7 +1,7 @@
 import { isRedirect, isRefusal, isWithdrawn } from "../upstream/response-status.ts";
 import type { Clock } from "@devplat/base";
 import { requestObjectFormat, type CommandRequest } from "@devplat/git-protocol";
-import { FetchAuthorization, prefixesFor, type AuthorizedFetch, type ObjectLookup } from "./authorization.ts";
+import { FetchAuthorization, prefixesFor, type RequestedFetch, type ObjectLookup } from "./authorization.ts";
 import type { Access, AccessRequest, Decision, RefQueries, Refusal } from "./access-request.ts";
 import { AuthorizationCache, authorizationKey, type AuthorizationKey } from "./authorization-cache.ts";
 import type { RefSnapshotStore } from "./ref-snapshot-store.ts";
@@ -86,7 +86,7 @@ export class AccessCheck implements RefQueries {
     return this.#observe(access, answer);
   }
 
-  /** Deletes the authorization, and decisions that are on their way do not count. */
+  /** Deletes the authorization, and ignores authorizations whose request was sent before now. */
   refuse(access: Access): void {
     this.#authorizations.refuse(this.#keyOf(access));
   }
@@ -99,12 +99,12 @@ export class AccessCheck implements RefQueries {
   /**
    * Decides whether a fetch may read. {@link FetchAuthorization.checkWants} decides what it may be sent.
    *
-   * @param authorizedAt when an `ls-refs` before it in the same body was sent, if the code host authorized that
+   * @param authorizedAt send time of the authorized `ls-refs` earlier in this body; undefined: there is none
    * @throws GitError as {@link authorize}
    */
   async authorizeFetch(
     request: AccessRequest,
-    asked: AuthorizedFetch,
+    asked: RequestedFetch,
     authorizedAt: number | undefined,
   ): Promise<FetchAuthorization | Refusal> {
     const { owner, name } = request.target;

@@ -31,8 +31,8 @@ export type Renewal = { readonly kind: "current" } | { readonly kind: "replaced"
 /** The code host's authorization of one fetch, as the cache sees it. */
 export interface Authorization {
   /**
-   * Whether each wanted object is shown: a ref that the code host showed recently is, or reaches, it. Only then may a
-   * stored response be sent.
+   * Whether each wanted object is the target of a recently shown ref, or reachable from one. Only then may a stored
+   * response be sent.
    */
   readonly wantsShown: boolean;
   /** Identity of the repository under its name when this was decided: see {@link RefSnapshots.identity}. */
@@ -47,7 +47,7 @@ export interface Authorization {
 }
 
 /** What one fetch asks for. */
-export interface AuthorizedFetch {
+export interface RequestedFetch {
   readonly command: CommandRequest;
   readonly fetch: FetchRequest;
   readonly format: ObjectFormat;
@@ -59,7 +59,7 @@ export class FetchAuthorization implements Authorization {
   readonly #objects: ObjectLookup;
   readonly #refs: RefSnapshots;
   readonly #request: AccessRequest;
-  readonly #asked: AuthorizedFetch;
+  readonly #asked: RequestedFetch;
   readonly #id: RepositoryId;
   /** When the request behind the code host's latest decision was sent. */
   #askedAt: number;
@@ -71,7 +71,7 @@ export class FetchAuthorization implements Authorization {
     readonly objects: ObjectLookup;
     readonly refs: RefSnapshots;
     readonly request: AccessRequest;
-    readonly asked: AuthorizedFetch;
+    readonly asked: RequestedFetch;
     readonly askedAt: number;
   }) {
     const { owner, name } = parts.request.target;

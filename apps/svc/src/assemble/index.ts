@@ -138,7 +138,7 @@ export async function assemble({
   const { codeHost } = identity;
   const apiAddresses = new ApiAddresses(codeHost);
   const authorizers = new ScopeAuthorizers(codeHost.kind);
-  // With the first request for a repository or the code host's API, as the administration below.
+  // Built at the first request for a repository or the API of the code host.
   const proxy = new Late(async () => {
     const { assembleProxy } = await import("./proxy.ts");
     return assembleProxy({
@@ -160,7 +160,7 @@ export async function assemble({
     });
   });
   let stopping = false;
-  // With the first request for pages or API: a service that is asked for clones alone needs none of their modules.
+  // Built at the first request for pages or API: a service that only serves clones needs none of their modules.
   const administration = new LateAdministration(async () => {
     const { assembleAdministration } = await import("./administration.ts");
     return assembleAdministration({
@@ -261,7 +261,7 @@ export async function assemble({
   });
   let inEffect = live.current;
   live.subscribe((next) => {
-    // After a refusal the configuration before is adopted again. That is not an event.
+    // After a refused reload the previous configuration is applied again. That is not audited.
     if (next === inEffect) return;
     inEffect = next;
     audit.record({ action: "configuration.reloaded", outcome: "allowed", actor: { kind: "system" } });

@@ -11,7 +11,7 @@ import type { RepositoryReset } from "./repository-reset.ts";
 
 const MEGABYTE = 1024 * 1024;
 /** Milliseconds without a fetch after which a repository's packs may be evicted: an active fleet fetches within an hour. */
-const IDLE_STORE_MS = 3_600_000;
+const IDLE_MIRROR_MS = 3_600_000;
 
 export interface CleanupParts {
   readonly repositories: Pick<RepositoryRegistry, "of">;
@@ -97,15 +97,15 @@ export class Cleanup {
     const { maxTotalBytes, metrics, reset } = this.#parts;
     if (maxTotalBytes === Infinity) return;
     const files: Shelved[] = [];
-    const stores: { repository: CachedRepository; bytes: number; usedAt: number }[] = [];
+    const mirrors: { repository: CachedRepository; bytes: number; usedAt: number }[] = [];
     for (const policy of this.#parts.policies.all()) {
       const repository = this.#repository(policy);
       if (!isStorable(repository.id)) continue;
       files.push(...(await this.#shelf(repository, policy)));
       const { bytes, changedAt } = await this.#parts.storage.repository(repository.id).usage();
-      if (bytes > 0) stores.push({ repository, bytes, usedAt: repository.lastFetchAt ?? changedAt });
+      if (bytes > 0) mirrors.push({ repository, bytes, usedAt: repository.lastFetchAt ?? changedAt });
     }
-    let total = [...files.map(({ size }) => size), ...stores.map(({ bytes }) => bytes)].reduce(
+    let total = [...files.map(({ size }) => size), ...mirrors.map(({ bytes }) => bytes)].reduce(
       (sum, bytes) => sum + bytes,
       0,
     );
@@ -115,15 +115,15 @@ export class Cleanup {
       total -= file.size;
       metrics.responseSize(file.policy.owner, file.policy.name, this.#bytesOf(file.repository));
     }
-    const idleSince = this.#parts.clock.now() - IDLE_STORE_MS;
-    for (const { repository, bytes, usedAt } of stores.toSorted((a, b) => a.usedAt - b.usedAt)) {
+    const idleSince = this.#parts.clock.now() - IDLE_MIRROR_MS;
+    for (const { repository, bytes, usedAt } of mirrors.toSorted((a, b) => a.usedAt - b.usedAt)) {
       if (total <= maxTotalBytes || usedAt > idleSince) break;
       repository.generation++;
       await reset.removeMirror(repository);
       total -= bytes;
       this.#parts.logger.info(
         { repo: repository.id.key, bytes },
-        "packs that nobody used went for cache.max_total_size_mb",
+        "removed an unused mirror: cache.max_total_size_mb is reached",
       );
     }
   }

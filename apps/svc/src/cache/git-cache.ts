@@ -4,7 +4,7 @@ import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { ByteSource, Metrics } from "../telemetry/metrics.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { CoalescedFetches } from "./coalescing/coalesced-fetches.ts";
-import { joined } from "./coalescing/join.ts";
+import { joinWhenShared, sharingKey } from "./coalescing/sharing.ts";
 import type { LeadFetch } from "./coalescing/lead-fetch.ts";
 import type { FetchJob, FetchPlan, PlannedFetch } from "./fetch-plan.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
@@ -78,20 +78,19 @@ export class GitCache {
     const deadline = clock.monotonic() + queueMs;
     const mayRead = key !== undefined && authorization.wantsShown;
     while (!gone.aborted) {
-      // Only requests for the same data share, whose clients may see the same: an older fetch may bring another
-      // repository's objects.
-      const place = `${id.key}/${key ?? ""}#${repository.generation}.${authorization.identity}.${mayRead ? "tips" : "others"}`;
+      const { generation } = repository;
+      const shared = sharingKey({ id, key, generation, identity: authorization.identity, mayRead });
       let broken = false;
       if (key !== undefined) {
-        // A fetch first: looking for its file is a wait in which it could end, and be found in neither place.
-        if (mayRead && fetches.find(place) === undefined) {
+        // Look for a running fetch before the await. It could end during the await, and be found neither as fetch nor as file.
+        if (mayRead && fetches.find(shared) === undefined) {
           const file = await responses.open(id, key);
           if (file === "failed") broken = true;
           else if (file !== undefined) return { plan: { kind: "file", file }, confirm: true };
         }
-        const other = fetches.find(place);
+        const other = fetches.find(shared);
         if (other?.joinable === true) {
-          const reader = await joined(other, gone);
+          const reader = await joinWhenShared(other, gone);
           if (reader !== undefined) {
             metrics.followed();
             return { plan: { kind: "follow", reader }, confirm: true };
@@ -101,7 +100,7 @@ export class GitCache {
           continue;
         }
       }
-      const led = await lead.run({ job, key, place, broken, deadline });
+      const led = await lead.run({ job, key, shared, broken, deadline });
       if (led !== "filled") return led;
     }
     return { plan: { kind: "gone" }, confirm: false };

@@ -102,7 +102,7 @@ describe("REST scopes", () => {
     [ALL, "GET", "/gists", /gists/],
     [ALL, "GET", "/notifications", /account/],
     [ALL, "GET", "/search/issues?q=bug", /no repo: qualifier/],
-    [ALL, "GET", "/search/issues?q=repo:acme/widgets&q=repo:acme/secret", /not one parameter q/],
+    [ALL, "GET", "/search/issues?q=repo:acme/widgets&q=repo:acme/secret", /exactly one parameter q/],
     [ALL, "GET", "/search/issues?q=repo:acme/widgets+OR+repo:acme/secret", /boolean operator/],
     [ALL, "GET", "/search/issues?q=repo:acme/widgets+repo:acme/secret", /not for acme\/secret/],
     [ALL, "GET", "/search/code?q=repo:acme/widgets+org:acme", /qualifier org/],

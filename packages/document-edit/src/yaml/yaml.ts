@@ -246,7 +246,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     return open === undefined || isOld ? edited : edited + endingNear(edited, edited.length - 1);
   }
 
-  /** Adds lines before the last entry, a block scalar that must not get a line break. */
+  /** Adds lines before the last entry. It is a block scalar, whose value a line break after it would change. */
   #addAbove(parent: Collection, lines: readonly string[]): void {
     const text = this.#text;
     const start = childrenOf(parent).at(-1)?.at.entry.start ?? parent.at.value.start;

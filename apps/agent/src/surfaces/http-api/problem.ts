@@ -116,7 +116,7 @@ export const PROBLEMS = {
     code: "login_refused",
   },
   noLoginUnderWay: {
-    detail: "This answer belongs to no login that this browser has begun.",
+    detail: "No login of this browser matches this callback.",
     code: "login_refused",
     hint: "Begin again from the start page; a login has to be finished within 5 minutes.",
   },
@@ -163,7 +163,7 @@ export const PROBLEMS = {
     code: "not_found",
   },
   notSignedOut: {
-    detail: "There is no token here that signing out could take away.",
+    detail: "The daemon has no token of its own to revoke.",
     code: "login_refused",
     hint: "It comes from the environment, a peer, or a certificate; sign out there.",
   },

@@ -117,7 +117,7 @@ export class Renderer {
     );
   }
 
-  /** Loaded with the first template, like the engine. */
+  /** Parses the output of the template, and puts the printed values in as values. Its module is loaded at first use. */
   async #place(
     format: DocumentFormat,
     rendered: { readonly text: string; readonly printed: readonly Printed[] },

@@ -1,5 +1,5 @@
 import { documentFormat, type FormatName, type IniDialect } from "@devplat/document-edit";
-import { mergePieces, type MergeContext, type MergedFile, type Piece } from "./file-edit.ts";
+import { mergePieces, type MergeContext, type MergedFile, type Piece } from "./file-bytes.ts";
 import { packError, type PackedError } from "./packed-error.ts";
 import { previewText, type ChangedFile } from "./preview-text.ts";
 

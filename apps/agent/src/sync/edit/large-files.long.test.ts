@@ -4,7 +4,7 @@ import { documentFormat, DocumentEditError, type DocumentFormat } from "@devplat
 import { until } from "@devplat/testkit";
 import { AgentError } from "../../errors.ts";
 import { EditThread, type EditThreadOptions } from "./edit-thread.ts";
-import { mergePieces, type MergeContext, type MergedFile, type Piece } from "./file-edit.ts";
+import { mergePieces, type MergeContext, type MergedFile, type Piece } from "./file-bytes.ts";
 import { diffOf, mergeFile } from "./large-files.ts";
 import { packError, unpackError } from "./packed-error.ts";
 import { previewText } from "./preview-text.ts";

@@ -7,7 +7,7 @@ import {
   type MergedFile,
   type Piece,
   type PieceOutcome,
-} from "./file-edit.ts";
+} from "./file-bytes.ts";
 import { unpackError } from "./packed-error.ts";
 import { previewText, type ChangedFile } from "./preview-text.ts";
 

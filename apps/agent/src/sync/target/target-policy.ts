@@ -69,7 +69,7 @@ export interface FolderId {
   readonly ino: number;
 }
 
-/** Which targets are open to rules, and finds out where a path leads. */
+/** Decides which files rules may write, and resolves their paths. */
 export class TargetPolicy {
   readonly #places: Places;
   #allowed: readonly string[] = [];

@@ -155,7 +155,7 @@ describe("a folder that is exchanged for another after it was checked [agent 12.
       };
       await assert.rejects(writeTarget(request, new InPlaceJournal(places.state)), {
         code: "target_busy",
-        message: /a folder on the way was replaced during the write/,
+        message: /a folder of its path was replaced during the write/,
       });
       for (const each of [folder, `${folder}-old`]) {
         assert.deepEqual(await readdir(each), before === undefined ? [] : ["f"]);

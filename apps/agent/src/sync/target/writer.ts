@@ -7,7 +7,7 @@ import { writeInPlace, type InPlaceJournal } from "./in-place.ts";
 import { fileSignature, signatureOf } from "../../agent-files/file-signature.ts";
 import { MAX_TARGET_BYTES, type ResolvedTarget } from "./target-policy.ts";
 
-/** A file that changes under every one of so many tries is being written by a program in a loop. */
+/** Attempts before the write fails with `target_busy`: another program writes the file in a loop. */
 const MAX_TRIES = 5;
 
 /**
@@ -158,7 +158,7 @@ async function readExisting(file: string): Promise<Existing | undefined> {
       // Looked at before it is read: a save in between makes the signature old, never the content.
       const signature = signatureOf(await handle.stat({ bigint: true }));
       const stats = await handle.stat();
-      if (!stats.isFile() || stats.size > MAX_TARGET_BYTES) throw changedUnderneath(file);
+      if (!stats.isFile() || stats.size > MAX_TARGET_BYTES) throw replaced(file, "the file");
       return { signature, stats, content: await handle.readFile() };
     } finally {
       await handle.close();
@@ -176,7 +176,7 @@ async function createNew(request: WriteRequest, content: Buffer): Promise<string
   for (const folder of target.missingFolders) {
     // Not recursive: a folder that has appeared since was not checked.
     await mkdir(folder, { mode: dirMode }).catch((error: unknown) => {
-      if (systemCode(error) === "EEXIST") throw changedUnderneath(path);
+      if (systemCode(error) === "EEXIST") throw replaced(path, "a folder of its path");
       throw error;
     });
     await chmod(folder, dirMode);
@@ -274,7 +274,7 @@ async function tightenUnchanged(request: WriteRequest, current: Existing): Promi
   const handle = await open(request.target.file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
   try {
     const { dev, ino } = await handle.stat();
-    if (dev !== current.stats.dev || ino !== current.stats.ino) throw changedUnderneath(request.path);
+    if (dev !== current.stats.dev || ino !== current.stats.ino) throw replaced(request.path, "the file");
     await handle.chmod(mode);
     return signatureOf(await handle.stat({ bigint: true }));
   } finally {
@@ -285,17 +285,14 @@ async function tightenUnchanged(request: WriteRequest, current: Existing): Promi
 /** @throws AgentError if the folder is not the one that was checked */
 function checkFolder({ path, target }: WriteRequest): void {
   const { dev, ino } = statSync(target.existingFolder);
-  if (dev !== target.folderId.dev || ino !== target.folderId.ino) throw changedUnderneath(path);
+  if (dev !== target.folderId.dev || ino !== target.folderId.ino)
+    throw replaced(path, "a folder of its path");
 }
 
-function changedUnderneath(path: string): AgentError {
-  return new AgentError(
-    "target_busy",
-    `cannot write ${path}: a folder on the way was replaced during the write`,
-    {
-      remedy: "retry",
-    },
-  );
+function replaced(path: string, what: string): AgentError {
+  return new AgentError("target_busy", `cannot write ${path}: ${what} was replaced during the write`, {
+    remedy: "retry",
+  });
 }
 
 /** File systems without hard links (FAT, some network shares) say so in several ways. */

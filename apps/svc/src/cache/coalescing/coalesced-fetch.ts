@@ -31,7 +31,7 @@ export type ResponsePart =
   | { readonly kind: "stored"; readonly slice: Slice }
   | { readonly kind: "live"; readonly chunks: readonly Buffer[] };
 
-/** One client's place in a coalesced fetch. Leaving twice does nothing. */
+/** One client's view of a coalesced fetch. Leaving twice does nothing. */
 export interface FetchReader {
   /** The next bytes, or undefined at the end. @throws ResponseCut */
   read(): Promise<ResponsePart | undefined>;
@@ -49,7 +49,8 @@ export interface FetchOutcome {
   readonly bytes: number;
 }
 
-interface Place {
+/** How far a reader has come, in bytes. */
+interface ReaderPosition {
   offset: number;
 }
 
@@ -70,8 +71,8 @@ export class CoalescedFetch {
   readonly #ended = Promise.withResolvers<void>();
   readonly #delivered = Promise.withResolvers<void>();
   #sharing: boolean | undefined;
-  readonly #places = new Set<Place>();
-  readonly #progress = new Notifier(() => this.#places.size > FEW_READERS && this.#state === "running");
+  readonly #positions = new Set<ReaderPosition>();
+  readonly #progress = new Notifier(() => this.#positions.size > FEW_READERS && this.#state === "running");
   readonly #buffer = new ResponseBuffer(this.#progress);
   #state: "running" | "complete" | "cut" = "running";
   #closed = false;
@@ -107,8 +108,8 @@ export class CoalescedFetch {
   }
 
   /**
-   * Resolves when the response ended, the fetch is closed, and the last reader left. Only then may what it is written to
-   * be closed: its descriptor could belong to another file when somebody who joined late reads from it.
+   * Resolves when the response ended, the fetch is closed, and the last reader left. Do not close the pending file before
+   * this: a late reader could read from a descriptor that belongs to another file.
    */
   get closed(): Promise<void> {
     return this.#ended.promise;
@@ -140,14 +141,14 @@ export class CoalescedFetch {
   }
 
   join(): FetchReader {
-    const place: Place = { offset: 0 };
-    this.#places.add(place);
+    const position: ReaderPosition = { offset: 0 };
+    this.#positions.add(position);
     return {
-      read: () => this.#read(place),
+      read: () => this.#read(position),
       leave: () => {
-        if (!this.#places.delete(place)) return;
+        if (!this.#positions.delete(position)) return;
         this.#dropRead();
-        if (this.#places.size === 0 && this.#state === "running") this.#controller.abort();
+        if (this.#positions.size === 0 && this.#state === "running") this.#controller.abort();
         this.#deliver();
         this.#end();
         this.#progress.notify();
@@ -208,23 +209,23 @@ export class CoalescedFetch {
 
   /** Drops bytes from memory that every reader has had, or can read from the disk. */
   #dropRead(): void {
-    const slowest = Math.min(...[...this.#places].map((place) => place.offset));
+    const slowest = Math.min(...[...this.#positions].map((position) => position.offset));
     this.#buffer.drop(this.#buffer.diskless ? slowest : this.#buffer.stored(this.#readable));
   }
 
-  async #read(place: Place): Promise<ResponsePart | undefined> {
+  async #read(position: ReaderPosition): Promise<ResponsePart | undefined> {
     for (;;) {
-      if (!this.#places.has(place)) throw this.#cut();
+      if (!this.#positions.has(position)) throw this.#cut();
       const readable = this.#readable;
-      if (place.offset < this.#buffer.stored(readable)) {
-        const slice = await this.#slice(place.offset, readable);
-        place.offset += slice.bytes.length;
+      if (position.offset < this.#buffer.stored(readable)) {
+        const slice = await this.#slice(position.offset, readable);
+        position.offset += slice.bytes.length;
         return { kind: "stored", slice };
       }
-      if (place.offset < readable) {
-        const chunks = this.#buffer.chunks(place.offset, readable);
+      if (position.offset < readable) {
+        const chunks = this.#buffer.chunks(position.offset, readable);
         if (chunks === undefined) throw this.#cut();
-        place.offset = readable;
+        position.offset = readable;
         if (this.#buffer.diskless) {
           this.#dropRead();
           this.#progress.notify();
@@ -258,11 +259,11 @@ export class CoalescedFetch {
   }
 
   #deliver(): void {
-    if (this.#state !== "running" && this.#places.size === 0) this.#delivered.resolve();
+    if (this.#state !== "running" && this.#positions.size === 0) this.#delivered.resolve();
   }
 
   #end(): void {
-    const idle = this.#state !== "running" && !this.#buffer.persisting && this.#places.size === 0;
+    const idle = this.#state !== "running" && !this.#buffer.persisting && this.#positions.size === 0;
     if (!idle || !this.#closed) return;
     this.#ended.resolve();
   }

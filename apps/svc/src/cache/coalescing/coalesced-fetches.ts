@@ -2,7 +2,7 @@ import type { ObjectFormat } from "@devplat/git-protocol";
 import { ResponseCheck } from "../responses/response-check.ts";
 import { CoalescedFetch, type FetchReader } from "./coalesced-fetch.ts";
 
-/** A fetch that this request leads, with the place of its own client in it. */
+/** A fetch that this request leads, with the reader of its own client. */
 export interface LedFetch {
   readonly fetch: CoalescedFetch;
   readonly check: ResponseCheck;
@@ -17,31 +17,34 @@ export class CoalescedFetches {
   /** Fetches that got no turn at the code host. */
   readonly #turnedAway = new WeakSet<CoalescedFetch>();
 
-  /** @param place names the request, the repository's data and what its client may see */
-  find(place: string): CoalescedFetch | undefined {
-    return this.#open.get(place);
+  /** @param shared see sharingKey */
+  find(shared: string): CoalescedFetch | undefined {
+    return this.#open.get(shared);
   }
 
   /**
-   * @param place undefined: no other request may join
+   * @param shared see sharingKey; undefined: no other request may join
    * @param gone fires when the client leaves
    */
-  open(place: string | undefined, format: ObjectFormat, gone: AbortSignal): LedFetch {
+  open(shared: string | undefined, format: ObjectFormat, gone: AbortSignal): LedFetch {
     const check = new ResponseCheck(format);
     const fetch = new CoalescedFetch(check);
     const reader = fetch.join();
     gone.addEventListener("abort", () => reader.leave(), { once: true });
-    if (place === undefined) fetch.abandon();
-    else this.#open.set(place, fetch);
+    if (shared === undefined) fetch.abandon();
+    else this.#open.set(shared, fetch);
     const close = (): void => {
       fetch.abandon();
-      if (place !== undefined && this.#open.get(place) === fetch) this.#open.delete(place);
+      if (shared !== undefined && this.#open.get(shared) === fetch) this.#open.delete(shared);
       fetch.close();
     };
     return { fetch, check, reader, close };
   }
 
-  /** It got no turn in time: nor do those who waited for it, if their time is over. */
+  /**
+   * Marks a fetch that got no upstream slot in time. Requests that waited for it give up too, once their own deadline is
+   * over.
+   */
   turnAway(fetch: CoalescedFetch): void {
     this.#turnedAway.add(fetch);
   }

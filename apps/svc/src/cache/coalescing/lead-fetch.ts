@@ -21,8 +21,8 @@ export interface LeadTask {
   readonly job: FetchJob;
   /** Undefined: the response must be neither stored nor shared. */
   readonly key: string | undefined;
-  /** Where others find the fetch: see {@link CoalescedFetches.find}. */
-  readonly place: string;
+  /** See sharingKey. */
+  readonly shared: string;
   /** A stored response could not be read: nothing that is stored is relied on for this request. */
   readonly broken: boolean;
   /** When the request has waited long enough, in `clock.monotonic()`. */
@@ -71,10 +71,10 @@ export class LeadFetch {
    * @throws GitError if the code host does not answer
    */
   async run(task: LeadTask): Promise<PlannedFetch | "filled"> {
-    const { job, key, place } = task;
+    const { job, key, shared } = task;
     // It may have fired while a stored response was looked for, and is not reported again.
     if (job.gone.aborted) return { plan: { kind: "gone" }, confirm: false };
-    const led = this.#parts.fetches.open(key === undefined ? undefined : place, job.format, job.gone);
+    const led = this.#parts.fetches.open(key === undefined ? undefined : shared, job.format, job.gone);
     try {
       return await this.#answer(task, led);
     } catch (error) {

@@ -274,11 +274,11 @@ export class FileResponseStore implements ResponseStore {
       if (facts === undefined || (inode !== undefined && facts.ino !== inode)) return;
       if (!(await quarantine(path, `${path}${CORRUPT_SUFFIX}`))) return;
     } catch (error) {
-      faults.once({ id }, error, "a damaged stored response cannot be set aside");
+      faults.once({ id }, error, "a damaged stored response cannot be renamed");
       return;
     }
     known.sizes.delete(key);
-    faults.damaged({ id }, "a stored answer is damaged and was set aside", {
+    faults.damaged({ id }, "a stored response is damaged and no longer used", {
       file: `${RESPONSES_FOLDER}/${id.key}/${key}`,
     });
   }

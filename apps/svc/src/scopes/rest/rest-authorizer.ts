@@ -19,7 +19,7 @@ export interface RestRequest {
 /** Also for repositories that exist but are not in the token, so that the caller does not learn of them. */
 const UNKNOWN_ID = "the id belongs to no repository of the token";
 
-/** Decides on REST requests by the table of the documented API. */
+/** Finds the permissions that a REST request needs, by the table of the documented API, or refuses it for limited tokens. */
 export class RestAuthorizer {
   readonly #routes: RestRoutes;
   readonly #refusedParameters: readonly string[];
@@ -130,7 +130,7 @@ async function decideSearch(
   }
   const texts = query.getAll("q");
   const [text = ""] = texts;
-  const found = texts.length === 1 ? repositoriesOfSearch(text) : "it has not one parameter q";
+  const found = texts.length === 1 ? repositoriesOfSearch(text) : "it must have exactly one parameter q";
   if (typeof found === "string")
     return refusedToLimited(rule, `it searches beyond single repositories: ${found}`);
   const resources: readonly Resource[] = what === "issues" ? issueKindsOfSearch(text) : ["contents"];

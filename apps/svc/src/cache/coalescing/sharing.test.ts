@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ResponseCheck } from "../responses/response-check.ts";
 import { CoalescedFetch } from "./coalesced-fetch.ts";
-import { joined } from "./join.ts";
+import { joinWhenShared } from "./sharing.ts";
 
-describe("joined", () => {
+describe("joinWhenShared", () => {
   const newFetch = (): CoalescedFetch => new CoalescedFetch(new ResponseCheck("sha1"));
 
   it("a caller that leaves while it is not known whether the answer may be shared is let go", async () => {
     const fetch = newFetch();
     const gone = new AbortController();
-    const following = joined(fetch, gone.signal);
+    const following = joinWhenShared(fetch, gone.signal);
     gone.abort();
     assert.equal(await following, undefined);
     assert.equal(fetch.signal.aborted, true, "nobody is left");
@@ -18,7 +18,7 @@ describe("joined", () => {
 
   it("a caller that had left before does not wait", async () => {
     const fetch = newFetch();
-    assert.equal(await joined(fetch, AbortSignal.abort()), undefined);
+    assert.equal(await joinWhenShared(fetch, AbortSignal.abort()), undefined);
     assert.equal(fetch.signal.aborted, true, "nobody is left");
   });
 });
