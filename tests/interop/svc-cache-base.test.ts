@@ -42,7 +42,7 @@ describe("a miss when the store has a base", () => {
   const counted = (name: string, result: string): Promise<number> =>
     stand.metric(`svc_cache_request_total{owner="org",repo="${name}",result="${result}"}`);
 
-  it("costs the code host the delta only, whoever asks for what: a full clone, a shallow one, one that is behind [svc 2.15]", async () => {
+  it("costs the code host only the delta, for full, shallow and incremental fetches [svc 2.15]", async () => {
     const { path, bytes } = await moved(stand, "delta");
     const clone = await stand.git(["clone", "-q", "--mirror", `${stand.url}/org/delta`, "delta-new"]);
     assert.equal(clone.code, 0, clone.stderr);
@@ -62,7 +62,7 @@ describe("a miss when the store has a base", () => {
     assert.equal(await counted("delta", "hit"), 2);
   });
 
-  it("different requests for the same missing tip at once share one upstream fetch [svc 2.15]", async () => {
+  it("concurrent different requests for a missing tip share one upstream fetch [svc 2.15]", async () => {
     const { tip } = await moved(stand, "runners");
     await stand.post("org/runners", lsRefs);
     stand.codeHost.inject({ path: /runners/, command: "fetch" }, { delayMs: 200 });
@@ -108,7 +108,7 @@ describe("a miss when the store has a base", () => {
     assert.equal((await stored(stand, "error")).length, 1);
   });
 
-  it("an answer that breaks off leaves the store as it was, and the request is forwarded [svc 2.19]", async () => {
+  it("a response that breaks off leaves the store unchanged, and is forwarded [svc 2.19]", async () => {
     const { tip } = await moved(stand, "broken");
     await stand.post("org/broken", lsRefs);
     stand.codeHost.inject({ path: /broken/, command: "fetch", times: 1 }, { cutAfterBytes: 100 });
@@ -120,7 +120,7 @@ describe("a miss when the store has a base", () => {
     await git(["-C", storeOf(stand, "broken"), "fsck", "--full"]);
   });
 
-  it("an answer whose pack is damaged leaves the store as it was, and the request is forwarded", async () => {
+  it("a damaged pack in a response leaves the store unchanged, and is forwarded", async () => {
     const { tip } = await moved(stand, "foul");
     await stand.post("org/foul", lsRefs);
     const pack = Buffer.concat([Buffer.from("PACK"), Buffer.alloc(60, 7)]);
@@ -148,7 +148,7 @@ describe("a miss when the store has a base", () => {
     assert.equal(answer.status, 504);
   });
 
-  it("no byte of the fetch in time: the request itself is forwarded, and the objects come for the next one [svc 2.16]", async () => {
+  it("no byte of the fetch in time: the request is forwarded, objects come later [svc 2.16]", async () => {
     const own = await startStand({ firstByteMs: 50 });
     try {
       const { tip } = await moved(own, "late");
@@ -173,7 +173,7 @@ describe("a miss when the store has a base", () => {
     }
   });
 
-  it("a late fetch that brings an unrelated history sets the store aside, too", async () => {
+  it("a late fetch that brings an unrelated history quarantines the store too", async () => {
     const own = await startStand({ firstByteMs: 50 });
     try {
       await moved(own, "other");
@@ -197,7 +197,7 @@ describe("a miss when the store has a base", () => {
     }
   });
 
-  it("tips that share no history with the store set it aside, with the answers that were stored [svc 1.31]", async () => {
+  it("tips without shared history quarantine the store and its stored responses [svc 1.31]", async () => {
     await moved(stand, "anew");
     const [old] = await stored(stand, "anew");
     await stand.codeHost.remove("org", "anew");

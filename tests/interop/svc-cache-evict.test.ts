@@ -73,7 +73,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
   const evicted = (name: string): Promise<number> =>
     stand.metric(`svc_cache_eviction_total{owner="org",repo="${name}"}`);
 
-  it("a limit that was just set counts at once: the longest unused goes, and is counted [svc 4.12]", async () => {
+  it("a new limit counts immediately: the longest unused is evicted, and counted [svc 4.12]", async () => {
     await fill("a");
     const [first = ""] = await responses(stand, "a");
     await age(join(stand.storagePath, "_responses", "org", "a", first), HOUR_MS);
@@ -89,7 +89,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
     assert.ok(size > BLOB_BYTES && size < 1.5 * BLOB_BYTES, `${size}`);
   });
 
-  it("without a limit nothing is evicted, however large; what nobody asked for in drop_unused_after goes uncounted [svc 4.11]", async () => {
+  it("without a limit nothing is evicted; what drop_unused_after removes is uncounted [svc 4.11]", async () => {
     await fill("a");
     await ageResponses(stand, "a", 1000 * HOUR_MS);
     await stand.cache.cleanup();
@@ -102,7 +102,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
     assert.equal(await evicted("a"), 0);
   });
 
-  it("cache.max_total_size_mb: the longest unused answers of all repositories go first, then packs that are idle [svc 4.13]", async () => {
+  it("cache.max_total_size_mb: oldest responses of all repositories go, then packs [svc 4.13]", async () => {
     await fill("a");
     await fill("b");
     await ageResponses(stand, "a", 3 * HOUR_MS);
@@ -163,7 +163,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
     }
   });
 
-  it("a file that another process evicted meanwhile is no failure", async () => {
+  it("a file that another process evicted at the same time is not a failure", async () => {
     await fill("a");
     stand.list("org", "a", { maxCacheSizeMb: 1 / 1024 });
     await Promise.all([stand.cache.cleanup(), stand.cache.cleanup()]);

@@ -65,7 +65,7 @@ const packs = async (store: string): Promise<number> =>
     .length;
 
 describe("an empty store behind a request that cannot fill it", () => {
-  it("cache.fill full: a check-out by id brings branches and tags, once; the next ids cost no upstream fetch [svc 2.18]", async () => {
+  it("cache.fill full: a check-out by id fetches branches and tags, once for all ids [svc 2.18]", async () => {
     await withCold({}, async ({ stand, path, store, fetch }) => {
       const [tip, below] = [await oidOf(path, "main"), await oidOf(path, "main~1")];
       assert.equal((await stand.post("org/r", fetch(tip))).headers["x-svc-cache"], "miss");
@@ -95,7 +95,7 @@ describe("an empty store behind a request that cannot fill it", () => {
     });
   });
 
-  it("cache.fill wants: it brings the history of what was asked for; a later commit costs its delta", async () => {
+  it("cache.fill wants: it fetches the wanted history; a later commit costs its delta", async () => {
     await withCold({ fill: "wants" }, async ({ stand, path, store, fetch }) => {
       const below = await oidOf(path, "main~2");
       await stand.post("org/r", fetch(below));
@@ -123,7 +123,7 @@ describe("an empty store behind a request that cannot fill it", () => {
     });
   });
 
-  it("a slow client of a full clone does not hold up the fill once a different request arrives [svc 2.13]", async () => {
+  it("a slow client of a full clone does not delay the fill for a different request [svc 2.13]", async () => {
     await withCold({}, async ({ stand, fetch }) => {
       const { path } = await stand.codeHost.addRepository("org", "slow", {
         build: (dir) => repositories.bigBlobs(dir, { blobs: 8, bytes: 2 ** 20 }),
@@ -160,7 +160,7 @@ describe("an empty store behind a request that cannot fill it", () => {
     });
   });
 
-  it("a repository larger than cache.fill_max_mb is not stored, said once, and not tried again [svc 2.18]", async () => {
+  it("a repository over cache.fill_max_mb is not stored, logged once, not retried [svc 2.18]", async () => {
     await withCold({ fillMaxMb: 0.0001 }, async ({ stand, path, store, fetch }) => {
       for (const name of ["main", "main~1"]) {
         await stand.post("org/r", fetch(await oidOf(path, name)));

@@ -19,7 +19,7 @@ import { command, contentOf } from "./svc-git-stand.ts";
 const SERVICE = "service-token";
 /**
  * Milliseconds in which a mirror is filled or warmed on a loaded machine, though its repository is never without
- * requests. An idle repository was waited for before, for 60 s at most.
+ * requests. An earlier version waited until the repository was idle, for a maximum of 60 s.
  */
 const SOON_MS = 45_000;
 
@@ -98,13 +98,13 @@ describe("a service with default settings whose repository is never idle", { tim
     await git(["-C", join(svc.dataDir, "cache", "org", `${name}.git`), "fsck", "--full", "--strict"]);
   });
 
-  it("a shallow first check-out fills the mirror, and a different shallow request is a hit [svc 2.12]", async () => {
+  it("a shallow first check-out fills the mirror, and a different shallow one is a hit [svc 2.12]", async () => {
     await stock("init", "-q", at("shallow"));
     await stock("-C", at("shallow"), "fetch", "-q", "--depth=1", url(), await oidOf("main"));
     await assertHitSoon(2);
   });
 
-  it("a push that an ls-refs shows is fetched by the service, and the next clone costs nothing [svc 4.2]", async () => {
+  it("a push that an ls-refs shows is fetched, and the next clone costs nothing [svc 4.2]", async () => {
     await stock("clone", "-q", "--mirror", url(), at("first"));
     await codeHost.push("org", name, { commits: 2 });
     const tip = await oidOf("main");
@@ -125,7 +125,7 @@ describe("a service with default settings whose repository is never idle", { tim
     assert.equal(await contentOf(at("second")), await contentOf(path));
   });
 
-  it("clients behind by different amounts right after the first clone cost one upstream delta [svc 2.15]", async () => {
+  it("clients at different commits right after the first clone cost one delta [svc 2.15]", async () => {
     const runners = [1, 3, 5, 7, 9];
     for (const behind of runners) {
       await stock("init", "-q", "--bare", at(`runner-${behind}`));

@@ -41,7 +41,7 @@ describe("the object store behind a miss", () => {
     sha256: repositories.sha256,
     submodules: repositories.submodules,
   })) {
-    it(`a miss of ${name} fills a bare repository that stock git reads: same refs, same objects, fsck clean [svc 2.11 3.1]`, async () => {
+    it(`a miss of ${name} fills a bare repository with equal refs and a clean fsck [svc 2.11 3.1]`, async () => {
       const path = await warm(stand, name, (dir) => build(dir));
       assert.equal(await contentOf(storeOf(stand, name)), await contentOf(path));
       assert.equal(stand.cache.stats("org", name).packs, 1);
@@ -56,7 +56,7 @@ describe("the object store behind a miss", () => {
     "a clone without trees": ["--filter=tree:0", "--no-checkout"],
   };
   for (const [title, options] of Object.entries(kinds)) {
-    it(`${title} comes from stored packs without an upstream fetch, and equals a direct one [svc 2.7]`, async () => {
+    it(`${title} comes from stored packs without a fetch, and equals a direct one [svc 2.7]`, async () => {
       const name = `kind-${title.replaceAll(" ", "-")}`;
       const path = await warm(stand, name, (dir) => repositories.tags(dir));
       await clone(stand, name, name, options);
@@ -77,7 +77,7 @@ describe("the object store behind a miss", () => {
     });
   }
 
-  it("an answer from packs counts as a hit, is timed, and is stored: the same again comes from its file [svc 2.7]", async () => {
+  it("a response from packs is a hit, timed and stored, so that the next uses its file [svc 2.7]", async () => {
     await warm(stand, "counted");
     const earlier = {
       made: await stand.metric("svc_cache_pack_seconds_count"),
@@ -96,7 +96,7 @@ describe("the object store behind a miss", () => {
     assert.equal(await stand.metric(`svc_cache_request_total{owner="org",repo="counted",result="hit"}`), 2);
   });
 
-  it("20 shallow clones at once share one answer [svc 2.10]", async () => {
+  it("20 concurrent shallow clones share one response [svc 2.10]", async () => {
     await warm(stand, "shared");
     const made = await stand.metric("svc_cache_pack_seconds_count");
     await Promise.all(
@@ -130,7 +130,7 @@ describe("the object store behind a miss", () => {
     assert.equal(await contentOf(stand.folder("behind")), await contentOf(path));
   });
 
-  it("a commit below a tip of a recent yes is served by its id; one that was purged there is forwarded [svc 1.29]", async () => {
+  it("a commit below an authorized tip is served by its id; a purged one is forwarded [svc 1.29]", async () => {
     const path = await warm(stand, "purged", (dir) => repositories.linear(dir, { commits: 6 }));
     const tip = await git(["-C", path, "rev-parse", "refs/heads/main"]);
     const below = await git(["-C", path, "rev-parse", "refs/heads/main~1"]);
@@ -217,7 +217,7 @@ describe("the object store of an earlier process", () => {
     }
   });
 
-  it("whose only pack is damaged is set aside as a whole, and the clone comes from the code host", async () => {
+  it("whose only pack is damaged is quarantined, and the clone is forwarded", async () => {
     const path = await warm(stand, "damaged");
     const folder = join(storeOf(stand, "damaged"), "objects", "pack");
     const [pack = ""] = await packsOf(storeOf(stand, "damaged"));
@@ -247,7 +247,7 @@ describe("the object store of an earlier process", () => {
     }
   });
 
-  it("that came from another code host is set aside [svc 1.28]", async () => {
+  it("from another code host is quarantined [svc 1.28]", async () => {
     await warm(stand, "moved");
     const second = await startStand({ storagePath: stand.storagePath, listed: ["moved"] });
     try {

@@ -57,7 +57,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     return [(await warmed("success")) - earlier[0], (await warmed("error")) - earlier[1]];
   };
 
-  it("a push that an ls-refs shows is fetched ahead, only what is new, and the next clone is a hit [svc 4.1]", async () => {
+  it("a push that an ls-refs shows is prefetched as a delta, and the next clone hits [svc 4.1]", async () => {
     assert.deepEqual(await change(() => stand.codeHost.push("org", name, { commits: 2 })), [1, 0]);
     const fetched = stand.codeHost.calls.filter((call) => call.command === "fetch");
     assert.equal(fetched.length, 1);
@@ -67,7 +67,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(stand.folder(`${name}-second`)), await contentOf(path));
   });
 
-  it("the warming asks for HEAD, branches and tags with the service's token, never the caller's [svc 4.4 8.7]", async () => {
+  it("warming requests HEAD, branches and tags with the service's token [svc 4.4 8.7]", async () => {
     await git(["-C", path, "update-ref", "refs/pull/1/head", "HEAD"]);
     await stand.codeHost.push("org", name, { commits: 1 });
     const proposal = await git(["-C", path, "commit-tree", "-m", "proposal", "HEAD^{tree}"]);
@@ -106,7 +106,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.deepEqual(await change(propose, EVERYTHING), [0, 0]);
   });
 
-  it("one at a time for a repository: twenty ls-refs at once fetch once [svc 4.5]", async () => {
+  it("one at a time for a repository: twenty concurrent ls-refs fetch once [svc 4.5]", async () => {
     await stand.codeHost.push("org", name, { commits: 1 });
     stand.codeHost.inject({ path: new RegExp(name), command: "fetch" }, { delayMs: 150 });
     await Promise.all(Array.from({ length: 20 }, () => stand.post(`org/${name}`, HEADS, ada)));
@@ -115,7 +115,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.equal(warmCalls("fetch"), 1);
   });
 
-  it("who asks while one runs gets another one after it: it may know of a push that the first did not see", async () => {
+  it("a request during a warming causes another one, which sees later pushes", async () => {
     await stand.codeHost.push("org", name, { commits: 1 });
     stand.codeHost.inject({ path: new RegExp(name), command: "fetch", times: 1 }, { delayMs: 300 });
     assert.equal(await stand.cache.warm("org", name), "started");
@@ -131,7 +131,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     );
   });
 
-  it("a refused token counts as an error, says so, and is not tried again at once [svc 4.6]", async () => {
+  it("a refused token is an error, logged, and not retried immediately [svc 4.6]", async () => {
     stand.codeHost.inject({ path: new RegExp(`${name}.git/info`) }, { status: 403 });
     assert.deepEqual(await change(() => stand.codeHost.push("org", name, { commits: 1 })), [0, 1]);
     assert.match(stand.cache.stats("org", name).lastError ?? "", /answered 403 when the warming token/);
@@ -161,7 +161,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.equal((await stand.post(`org/${name}`, fetch, ada)).status, 200);
   });
 
-  it("warm fetches an empty store whole, whatever its object format, and the first clone is a hit", async () => {
+  it("warm fills an empty store of any object format, and the first clone is a hit", async () => {
     const { path: other } = await stand.codeHost.addRepository("org", `${name}-256`, {
       build: (dir) => repositories.sha256(dir),
     });
@@ -175,7 +175,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(stand.folder(`${name}-256`)), await contentOf(other));
   });
 
-  it("a repository made anew under the name: the warming sets the old one's data aside", async () => {
+  it("a repository recreated under its name: the warming quarantines the old data", async () => {
     await stand.codeHost.remove("org", name);
     const anew = await stand.codeHost.addRepository("org", name, {
       private: true,

@@ -79,7 +79,7 @@ describe("fetches of a caller that the code host refuses", () => {
   after(() => codeHost.stop());
 
   for (const addresses of [1, 20]) {
-    it(`1.2 million wants from ${addresses} address(es): others are served, and memory stays small [svc 1.20]`, async (t) => {
+    it(`1.2 million wants, ${addresses} address(es): others are served, memory is limited [svc 1.20]`, async (t) => {
       const svc = await startSvc({ codeHost });
       try {
         await svc.addCachedRepository("org", "private");
@@ -145,7 +145,7 @@ async function measure(
   let peakMb = 0;
   try {
     const running = Array.from({ length: LOOPS }, async () => loop());
-    // By the clock, not one after the other: who comes while all stands still counts too.
+    // Probes start by the clock and not one after the other, so that those sent during a pause count too.
     while (performance.now() < end) {
       running.push(probe());
       peakMb = Math.max(peakMb, residentMegabytes(svc.pid));

@@ -113,7 +113,7 @@ describe("output of svc", { timeout: 600_000 }, () => {
   };
 
   for (const mode of ["records", "refusals"] as const) {
-    it(`holds no control character of others' ${mode}, on stdout and stderr, as text and as JSON [svc 10.14]`, async () => {
+    it(`holds no foreign control character ${mode}, on stdout and stderr, also as JSON [svc 10.14]`, async () => {
       service.mode = mode;
       await forEach(variants, async ({ args, input }) => {
         const name = args.join(" ");
@@ -125,7 +125,7 @@ describe("output of svc", { timeout: 600_000 }, () => {
         child.stdin.on("error", () => undefined);
         child.stdin.end(input ?? "");
         await once(child, "close");
-        // Bytes that are no UTF-8 would be a lone C1 for terminals in other encodings.
+        // Terminals in other encodings would read bytes that are not UTF-8 as C1 control characters.
         const [out, err] = chunks.map((some) =>
           new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.concat(some)),
         ) as [string, string];
@@ -164,7 +164,7 @@ describe("output of svc", { timeout: 600_000 }, () => {
     );
   });
 
-  it("a reader that goes away leaves no trace, and neither the work nor the exit code changes [svc 10.15]", async () => {
+  it("a reader that closes the pipe changes neither the work nor the exit code [svc 10.15]", async () => {
     service.mode = "long";
     const both = ["stdout", "stderr"] as const;
     const all = [

@@ -121,7 +121,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     await post.assertAnswered(401);
   });
 
-  it("after an early refusal the connection serves the next request when the body ends soon [svc 1.21]", async () => {
+  it("after an early refusal the connection continues when the body ends soon [svc 1.21]", async () => {
     const post = begin(`Content-Length: ${large.length}`);
     post.send(large.subarray(0, 70 * KIB));
     await post.assertAnswered(401);
@@ -148,7 +148,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.ok(sent < 64 * KIB * KIB, `${sent} bytes were taken`);
   });
 
-  it("an authorized caller's body in one piece, in chunks and compressed gets its answer", async () => {
+  it("an authorized caller's body works in one piece, in chunks and compressed", async () => {
     assert.ok(isPack((await stand.post("org/private", large, AUTH)).text));
     const headers = [`Authorization: ${AUTH.Authorization}`];
     const compressed = { ...AUTH, "Content-Encoding": "gzip" };
@@ -159,7 +159,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     await until(async () => isPack(await post.assertAnswered(200)));
   });
 
-  it("equal large requests, in another order and with duplicates, have one stored answer", async () => {
+  it("large requests that differ in order and duplicates share one stored response", async () => {
     const args = haves(3000);
     const ask = async (lines: readonly string[]): Promise<string> => {
       const answer = await stand.post("org/private", command("fetch", lines), AUTH);
@@ -182,7 +182,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.match(answer.text, /not four hexadecimal digits/);
   });
 
-  it("a compressed body over limits.git_command_bytes is 413 for who is authorized, and 401 for who is not", async () => {
+  it("a compressed body over limits.git_command_bytes is 413, or 401 if unauthorized", async () => {
     const empty = command("fetch", ["done"]);
     const line = Buffer.from(`0032want ${tip}\n`);
     const bomb = gzipSync(

@@ -121,7 +121,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
     }
   });
 
-  it("HTTP/2: a Host that differs from :authority is refused as a second Host is, and the log has JSON lines only", async () => {
+  it("HTTP/2: a Host that differs from :authority is refused, and the log stays JSON", async () => {
     const session = connectHttp2(svc.url, { ca: await readFile(local.cert) });
     const status = async (headers: Record<string, string>): Promise<number> => {
       // The body has not ended when the answer comes.
@@ -144,7 +144,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
     assert.deepEqual(text, []);
   });
 
-  it("HTTP/2: a refused fetch is answered before its body ends, and the connection goes on", async () => {
+  it("HTTP/2: a refused fetch is answered before its body ends, the connection stays", async () => {
     await codeHost.addRepository("org", "private", { private: true });
     const session = connectHttp2(svc.url, { ca: await readFile(local.cert) });
     /** @returns status and body, when the stream is closed; the request's own body never ends where `ends` is false */
@@ -265,7 +265,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
 });
 
 describe("proxies in front (server.trusted_proxies, server.proxy_protocol)", () => {
-  it("X-Forwarded-For counts only from a trusted proxy, and the last address that is no proxy is the client", async () => {
+  it("X-Forwarded-For counts only from a trusted proxy, up to the last other address", async () => {
     const [trusting, strict] = [
       await startSvc({ codeHost, env: { SVC_SERVER_TRUSTED_PROXIES: "127.0.0.0/8,10.0.0.0/8" } }),
       await startSvc({ codeHost }),
@@ -292,7 +292,7 @@ describe("proxies in front (server.trusted_proxies, server.proxy_protocol)", () 
     await Promise.all([trusting.stop(), strict.stop()]);
   });
 
-  it("a PROXY header of a trusted proxy names the client; without one, or garbled, nothing is answered", async () => {
+  it("a PROXY header of a trusted proxy names the client; without one no response", async () => {
     const svc = await startSvc({
       codeHost,
       https: true,
@@ -351,7 +351,7 @@ describe("proxies in front (server.trusted_proxies, server.proxy_protocol)", () 
   });
 });
 
-it("limits.client_requests: one client's requests beyond are refused while its others run, and others are served [svc 11.11]", async () => {
+it("limits.client_requests: one client's excess is refused, and others are served [svc 11.11]", async () => {
   const svc = await startSvc({
     codeHost,
     env: { SVC_LIMITS_CLIENT_REQUESTS: "2", SVC_SERVER_TRUSTED_PROXIES: "127.0.0.1" },
@@ -378,8 +378,8 @@ it("limits.client_requests: one client's requests beyond are refused while its o
   await svc.stop();
 });
 
-it("a socket that the service manager opened is taken over, and its variables do not reach children", async () => {
-  // What systemd does: the listening socket is descriptor 3, LISTEN_PID the process itself.
+it("inherits a socket of the service manager, but children not its variables", async () => {
+  // As with systemd, the listening socket is descriptor 3, and LISTEN_PID is the process itself.
   const script = [
     "import os, socket, sys",
     "s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(16)",

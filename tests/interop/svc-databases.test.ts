@@ -77,7 +77,7 @@ describe("SVC_DATABASE_DRIVER=vault", { timeout: 240_000 }, () => {
   });
   after(async () => vault?.stop());
 
-  it("database behind is said by migrate status (1) and by serve; migrate up applies, then all is well", async () => {
+  it("database behind: migrate status exits 1, serve refuses, and migrate up applies", async () => {
     const behind = await svc(["migrate", "status", "--json"], env);
     assert.equal(behind.code, 1, behind.stderr);
     assert.deepEqual(JSON.parse(behind.stdout), { applied: [], pending: ["0001_initial"], unknown: [] });
@@ -89,7 +89,7 @@ describe("SVC_DATABASE_DRIVER=vault", { timeout: 240_000 }, () => {
     assert.equal((await svc(["migrate", "status"], env)).code, 0);
   });
 
-  it("SVC_ENCRYPTION_KEY is not needed: it serves without, a token clones, and both outlive a restart [svc 7.6]", async () => {
+  it("SVC_ENCRYPTION_KEY is not needed: a token clones, also after a restart [svc 7.6]", async () => {
     const { SVC_DATA_DIR: _, ...vaultEnv } = env;
     const options = { codeHost: host, env: { ...vaultEnv, SVC_ENCRYPTION_KEY: undefined } };
     const first = await startSvc(options);
@@ -123,7 +123,7 @@ describe("tokens, keys and audit of a service on SQLite", { timeout: 240_000 }, 
   after(async () => service?.stop());
 
   const client = (): Record<string, string> => ({ SVC_URL: service.url, SVC_TOKEN: admin });
-  /** Rows follow their deeds within a second or two: asked for until as many are there as there should be. */
+  /** Audit rows follow their actions within a second or two: requests them until the expected number exists. */
   const audited = async (query: string, count: number): Promise<Record<string, unknown>[]> => {
     for (let tries = 0; ; tries++) {
       const found = await call(service, "GET", `/api/audit?limit=1000&${query}`, admin);
@@ -171,7 +171,7 @@ describe("tokens, keys and audit of a service on SQLite", { timeout: 240_000 }, 
     assert.equal((await svc(["admin-token", "list"], asRobot)).code, 1);
   });
 
-  it("git.fetch and git.push are audited once each, with who and what; a denial too, a challenge not", async () => {
+  it("git.fetch, git.push and denials are audited once each; a challenge is not", async () => {
     const scopes = { repository: "acme/widgets", scopes: "contents:write", duration: "1h" };
     const { token, id } = (await call(service, "POST", "/api/tokens", admin, scopes)) as unknown as {
       token: string;
@@ -222,7 +222,7 @@ describe("tokens, keys and audit of a service on SQLite", { timeout: 240_000 }, 
     );
   });
 
-  it("rekey: with both keys it encrypts anew beside the service, then the old key may go [svc 7.10]", async () => {
+  it("rekey: with both keys it encrypts again at runtime, then the old key may go [svc 7.10]", async () => {
     await service.stop();
     const data = { SVC_DATA_DIR: dataDir() };
     const wrong = await svc(["rekey"], { ...data, SVC_ENCRYPTION_KEY: NEW_KEY });

@@ -80,12 +80,12 @@ describe("a fetch hit", { timeout: 120_000 }, () => {
     }
   });
 
-  it("calls the renewal of the authorization, and nothing else of access, from the cache", () => {
+  it("calls only the renewal of the authorization in access, from the cache", () => {
     const called = entries.filter(
       ({ file, caller }) => /src\/access\//.test(file) && /src\/cache\//.test(caller),
     );
     const names = new Set(called.map(({ name }) => name));
-    // Reading what was decided is no decision.
+    // Getters only read an earlier decision.
     for (const read of ["get wantsShown", "get identity", "isStorable", "repositoryId"]) names.delete(read);
     assert.deepEqual([...names], ["renew"]);
   });

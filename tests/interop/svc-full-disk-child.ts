@@ -5,11 +5,11 @@ import { systemCode } from "@devplat/base";
 import { repositories } from "@devplat/testkit";
 import { contentOf, startStand } from "./svc-git-stand.ts";
 
-/** What became of the clones at one moment. */
+/** Results of the clones at one moment. */
 export interface FullDisk {
   /** Whether each has all that the code host has. */
   readonly right: readonly boolean[];
-  /** Files that were written aside and are still there. */
+  /** Temporary files that are still there. */
   readonly leftovers: readonly string[];
   /** Messages in the log of the first clones, which want the same, in order. */
   readonly log: readonly string[];

@@ -76,7 +76,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
   });
 
   for (const status of [401, 403, 404]) {
-    it(`an ls-refs that is refused with ${status} counts once, as rejected, and its answer says so [svc 1.4]`, async () => {
+    it(`an ls-refs refused with ${status} counts once, as rejected, also in its header [svc 1.4]`, async () => {
       stand.codeHost.inject({ path: new RegExp(name), command: "ls-refs" }, { status });
       const answer = await stand.post(`org/${name}`, LS_REFS, AUTH);
       stand.codeHost.clearFaults();
@@ -106,7 +106,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     assert.deepEqual(states(), ["error", "error"]);
   });
 
-  it("a fetch that the code host answers with 500 counts as an error, and its answer says so", async () => {
+  it("a fetch that gets 500 from the code host is an error, also in its header", async () => {
     await stand.post(`org/${name}`, LS_REFS, AUTH);
     stand.codeHost.inject({ path: new RegExp(name), command: "fetch", times: 1 }, { status: 500 });
     assert.equal((await stand.post(`org/${name}`, fetch, AUTH)).headers["x-svc-cache"], "error");
@@ -143,7 +143,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     await first;
   });
 
-  it("a flush-pkt alone, git's probe before a large body, is not counted, in any version of the protocol [svc 5.3]", async () => {
+  it("a single flush-pkt, git's probe, is not counted in any protocol version [svc 5.3]", async () => {
     await stand.post(`org/${name}`, FLUSH_PKT, AUTH);
     await stand.post(`org/${name}`, FLUSH_PKT, { ...AUTH, "Git-Protocol": "version=0" });
     stand.list("org", name, { enabled: false });
@@ -153,7 +153,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     assert.deepEqual(states(), ["passthrough", "passthrough", ""]);
   });
 
-  it("a flush-pkt with a fetch behind it is forwarded whole, and counts once as passthrough", async () => {
+  it("a flush-pkt with a fetch after it is forwarded, and counts once as passthrough", async () => {
     const answer = await stand.post(`org/${name}`, Buffer.concat([FLUSH_PKT, fetch]), AUTH);
     assert.equal(answer.headers["x-svc-cache"], "passthrough");
     assert.deepEqual(await counts(), { passthrough: 1 });
@@ -246,7 +246,7 @@ describe("what the code host does not offer", { timeout: 240_000 }, () => {
 });
 
 describe("a check-out by id", { timeout: 240_000 }, () => {
-  it("of a branch that no recent ls-refs showed asks for branches and tags once, and is a hit", async () => {
+  it("of a branch that no recent ls-refs showed requests refs once, and is a hit", async () => {
     const stand = await startStand({ listed: ["r"], grantSeconds: 0, tipsSeconds: 2 });
     try {
       const { path } = await stand.codeHost.addRepository("org", "r", {
@@ -286,7 +286,7 @@ describe("a check-out by id", { timeout: 240_000 }, () => {
     }
   });
 
-  it("of an object that no branch has is forwarded, and branches and tags are asked for once in a while only", async () => {
+  it("of an object in no branch is forwarded, and refs are requested only at times", async () => {
     const stand = await startStand({ listed: ["r"] });
     try {
       const { path } = await stand.codeHost.addRepository("org", "r", {

@@ -39,7 +39,7 @@ const stored = async (folder: string): Promise<string[]> =>
 const leftovers = async (folder: string): Promise<string[]> =>
   (await readdir(folder).catch(() => [])).filter((name) => name.endsWith("~"));
 
-/** What follows the last side-band 3 of an answer. */
+/** Text after the last side-band 3 of a response. */
 const lastError = (answer: Answer): string => answer.text.slice(answer.text.lastIndexOf("\u0003") + 1);
 
 /** Posts a fetch and leaves after some bytes. */
@@ -81,7 +81,7 @@ describe("one upstream fetch for identical misses", () => {
   const counted = (result: string): Promise<number> =>
     stand.metric(`svc_cache_request_total{owner="org",repo="${name}",result="${result}"}`);
 
-  it("20 at once give one upstream fetch, equal bytes, one miss and 19 hits [svc 2.20]", async () => {
+  it("20 concurrent fetches: one upstream fetch, equal bytes, one miss and 19 hits [svc 2.20]", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, post));
     assert.equal(stand.upstream("fetch"), 1);
     for (const answer of answers) assert.ok(answer.body.equals(answers[0]?.body ?? Buffer.alloc(0)));
@@ -95,7 +95,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.deepEqual(await leftovers(one.folder), []);
   });
 
-  it("20 stock clones at once give one upstream fetch", async () => {
+  it("20 concurrent stock clones cause one upstream fetch", async () => {
     const clones = Array.from({ length: 20 }, (_, at) =>
       stand.git(["clone", "-q", "--bare", `${stand.url}/org/${name}`, `${name}-${at}`]),
     );
@@ -228,7 +228,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.deepEqual(await stored(one.folder), []);
   });
 
-  it("a stored answer that the disk damaged is set aside, and the clone comes from the code host [svc 2.28]", async () => {
+  it("a damaged stored response is quarantined, and the clone is forwarded [svc 2.28]", async () => {
     await post();
     await stand.cache.settled();
     const second = await startStand({
@@ -250,7 +250,7 @@ describe("one upstream fetch for identical misses", () => {
     }
   });
 
-  it("a cache folder that cannot be written passes clones through, outcome error, logged once [svc 2.28 10.4]", async () => {
+  it("an unwritable cache folder passes clones through as errors, logged once [svc 2.28 10.4]", async () => {
     await rm(one.folder, { recursive: true, force: true });
     await mkdir(join(one.folder, ".."), { recursive: true });
     await writeFile(one.folder, "a file where the folder should be");
@@ -306,7 +306,7 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
-  it("all who wait for one fetch get their 503 when their own queue_seconds are over, not one after the other", async () => {
+  it("all who wait for one fetch get a 503 after their own queue_seconds", async () => {
     const stand = await startStand({ maxUpstreamFetches: 1, queueSeconds: 1 });
     try {
       const first = await cold(stand, "first");
@@ -327,7 +327,7 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
-  it("a size gauge has the labels of the list, whichever comes first, the cleanup or an answer", async () => {
+  it("a size gauge has the list's labels, after a cleanup or a response first", async () => {
     const stand = await startStand();
     try {
       // So much that it is stored long before a client that does not read has it, and is counted.
@@ -396,7 +396,7 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
-  it("purge and a delisted repository's cleanup remove the data; the next fetch is a miss [svc 4.15]", async () => {
+  it("purge and the cleanup after delisting remove the data; the next is a miss [svc 4.15]", async () => {
     const stand = await startStand();
     try {
       const one = await cold(stand, "gone");
@@ -423,7 +423,7 @@ describe("time-outs, turns and eviction", () => {
       await stand.post("org/crash", one.fetch);
       await stand.cache.settled();
       const files = await stored(one.folder);
-      // As kill -9 leaves it: a file written aside by a process that is gone (no process has this id).
+      // As after kill -9: a temporary file of a process that has ended (no process has this id).
       await writeFile(join(one.folder, `.${"a".repeat(64)}.4194305.abc.aside~`), "half an answer");
       const again = await startStand({
         storagePath: stand.storagePath,

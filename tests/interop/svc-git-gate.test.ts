@@ -55,7 +55,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
   const rejected = (): Promise<number> =>
     stand.metric(`svc_cache_request_total{owner="org",repo="${name}",result="rejected"}`);
 
-  it("an anonymous caller that replays a private repository's exact fetch bytes gets the code host's 401 [svc 1.33]", async () => {
+  it("an anonymous replay of a private repository's fetch gets the code host's 401 [svc 1.33]", async () => {
     const answer = await stand.post(`org/${name}`, warmed.fetch);
     assert.equal(answer.status, 401);
     assert.match(String(answer.headers["www-authenticate"]), /^Basic/);
@@ -64,7 +64,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(stand.access.at(-1)?.["cache_state"], "rejected");
   });
 
-  it("another credential without access gets 404, and one with access a hit after a question of its own [svc 1.8]", async () => {
+  it("a credential without access gets 404, one with access a hit after its own probe [svc 1.8]", async () => {
     stand.codeHost.addUser("bob", "bob-token", { repositories: ["org/other"] });
     assert.equal((await stand.post(`org/${name}`, warmed.fetch, OTHER)).status, 404);
     stand.codeHost.addUser("bob", "bob-token", { repositories: [`org/${name}`] });
@@ -76,7 +76,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.match(stand.codeHost.calls[0]?.headers["user-agent"] ?? "", /^svc\//);
   });
 
-  it("a grant lasts for its seconds, and info/refs answered 401 ends it at once [svc 1.5]", async () => {
+  it("an authorization lasts for its seconds, and a 401 of info/refs ends it [svc 1.5]", async () => {
     stand.codeHost.revoke("alice-token");
     assert.equal((await stand.post(`org/${name}`, warmed.fetch, AUTH)).headers["x-svc-cache"], "hit");
     const refs = await stand.ask(`/org/${name}.git/info/refs?service=git-upload-pack`, { headers: AUTH });
@@ -111,7 +111,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     }
   });
 
-  it("a stranger's refusals on other routes do not refuse those who wait for an anonymous fetch [svc 1.6]", async () => {
+  it("external refusals on other routes do not affect an anonymous fetch [svc 1.6]", async () => {
     stand.codeHost.setVisibility("org", name, "public");
     await stand.cache.purge("org", name);
     await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]));
@@ -136,7 +136,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     stand.codeHost.clearFaults();
   });
 
-  it("who waits for a fetch and is refused meanwhile gets the code host's own answer [svc 2.21]", async () => {
+  it("a caller refused while waiting for a fetch gets the code host's response [svc 2.21]", async () => {
     await stand.cache.purge("org", name);
     stand.codeHost.addUser("bob", "bob-token");
     await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]), AUTH);
@@ -172,7 +172,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.doesNotMatch(answer.text, /PACK/);
   });
 
-  it("a repository deleted and made anew by another is not served from the old one's answers [svc 1.31]", async () => {
+  it("a recreated repository is not served from the old one's responses [svc 1.31]", async () => {
     await stand.codeHost.remove("org", name);
     await stand.codeHost.addRepository("org", name, {
       private: true,
@@ -193,7 +193,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(await contentOf(stand.folder("anew")), await contentOf(store));
   });
 
-  it("a repository made anew is not served from the old one's answers to whoever asks for no ref that is there", async () => {
+  it("a recreated repository is not served from old responses for unknown refs", async () => {
     await stand.codeHost.remove("org", name);
     await stand.codeHost.addRepository("org", name, {
       private: true,
@@ -208,7 +208,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(stand.upstream("fetch"), 2);
   });
 
-  it("a flight of before the repository was made anew is not followed", async () => {
+  it("a coalesced fetch from before a repository was recreated is not joined", async () => {
     await stand.cache.purge("org", name);
     await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]), AUTH);
     const go = Promise.withResolvers<void>();
@@ -225,7 +225,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(stand.upstream("fetch"), 2);
   });
 
-  it("a want that is no tip any more is forwarded, though its answer is stored [svc 1.29]", async () => {
+  it("a want that is not a tip any more is forwarded, though its response is stored [svc 1.29]", async () => {
     await stand.codeHost.push("org", name, { commits: 2 });
     await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]), AUTH);
     const answer = await stand.post(`org/${name}`, warmed.fetch, AUTH);
@@ -290,7 +290,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     ],
   ];
   for (const [title, fault, status] of noYes) {
-    it(`an ls-refs answered ${title} is no yes: relayed, no grant, and a fetch gets no cached byte [svc 1.3 10.1]`, async () => {
+    it(`an ls-refs with ${title} is not an authorization: relayed, nothing cached [svc 1.3 10.1]`, async () => {
       const fresh = { Authorization: basic("carol-token") };
       stand.codeHost.addUser("carol", "carol-token");
       stand.codeHost.inject({ command: "ls-refs" }, fault);
@@ -353,7 +353,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(await stand.metric(series), 1);
   });
 
-  it("git fetch of a commit by id, which sends no ls-refs, works with a credential and fails without", async () => {
+  it("git fetch of a commit by id works with a credential and fails without", async () => {
     const url = stand.url.replace("//", "//user:alice-token@");
     await stand.git(["init", "-q", "--bare", name]);
     const good = await stand.git(["-C", name, "fetch", "-q", `${url}/org/${name}`, warmed.oid]);
@@ -390,7 +390,7 @@ describe("gate: with grants that are not kept", () => {
     }
   });
 
-  it("tips that are older than tips_seconds serve nothing until the code host shows them again [svc 1.30]", async () => {
+  it("tips older than tips_seconds serve nothing until the code host confirms them [svc 1.30]", async () => {
     const stand = await startStand({ tipsSeconds: 2 });
     try {
       const same = await warm(stand, "same");
@@ -437,7 +437,7 @@ describe("gate: with grants that are not kept", () => {
     }
   });
 
-  it("data that came from another code host is set aside [svc 1.28]", async () => {
+  it("data from another code host is quarantined [svc 1.28]", async () => {
     const first = await startStand();
     try {
       const { fetch } = await warm(first, "r");
@@ -457,7 +457,7 @@ describe("gate: with grants that are not kept", () => {
 });
 
 describe("gate: with stock git", () => {
-  it("a private repository is cloned with a credential, and a second credential needs its own yes", async () => {
+  it("a private repository is cloned, and a second credential is authorized itself", async () => {
     const stand = await startStand();
     try {
       await stand.codeHost.addRepository("org", "secret", { private: true });

@@ -58,7 +58,7 @@ describe("the real process", () => {
     }
   });
 
-  it("kill -9 during a miss leaves no broken answer; the next try works, and the one after is a hit [svc 5.10]", async () => {
+  it("kill -9 during a miss leaves no broken response: the next is a miss, then a hit [svc 5.10]", async () => {
     const dataDir = join(folder.path, "data");
     const first = await startSvc({ codeHost, dataDir });
     await first.addCachedRepository("org", "r");

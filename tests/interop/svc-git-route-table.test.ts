@@ -84,7 +84,7 @@ describe("the table of git routes", { timeout: 120_000 }, () => {
       assert.match(await answer.text(), /127\.0\.0\.1:1/);
     });
 
-    it(`${name}: a failure after the first byte is ${route.failure.after === "cut" ? "a cut connection" : "an error packet"}`, async () => {
+    it(`${name}: a failure after the first byte ends in a ${route.failure.after}`, async () => {
       const match =
         route.failure.after === "packet" ? { command: "fetch", times: 1 } : { path: /\/r/, times: 1 };
       const body =
@@ -101,7 +101,7 @@ describe("the table of git routes", { timeout: 120_000 }, () => {
       stand.codeHost.clearFaults();
     });
 
-    it(`${name}: redirects to another server are passed on ${route.redirects === "never" ? "never" : "to the client"}`, async () => {
+    it(`${name}: passes on redirects to another server: ${route.redirects}`, async () => {
       stand.codeHost.inject(
         { path: /\/r/, times: 2 },
         { status: 302, headers: { Location: "https://other.example/x" } },

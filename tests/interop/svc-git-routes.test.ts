@@ -35,7 +35,7 @@ describe("requests that pass through", () => {
   after(() => stand.stop());
 
   for (const version of ["0", "1"]) {
-    it(`a clone with protocol v${version} equals a direct one, outcome passthrough, counted once [svc 5.5]`, async () => {
+    it(`a clone by v${version} equals a direct one, and counts once as passthrough [svc 5.5]`, async () => {
       const earlier = await stand.metric(series("passthrough"));
       const options = ["-c", `protocol.version=${version}`, "clone", "-q", "--mirror"];
       assert.equal((await stand.git([...options, url, `v${version}`])).code, 0);
@@ -76,7 +76,7 @@ describe("requests that pass through", () => {
     assert.match(refused.stderr, /Authentication failed|could not read Username|terminal prompts disabled/);
   });
 
-  it("an unlisted repository passes through, outcome nocache, with a series once the code host said 200", async () => {
+  it("an unlisted repository passes through as nocache, counted after the host's 200", async () => {
     const result = await stand.git(["clone", "-q", "--mirror", `${stand.url}/org/unlisted.git`, "unlisted"]);
     assert.equal(result.code, 0, result.stderr);
     const labels = `owner="org",repo="unlisted",result="nocache"`;
@@ -118,7 +118,7 @@ describe("requests that pass through", () => {
     assert.match(bad, /^HTTP\/1\.1 401 /);
   });
 
-  it("a large chunked body with its probing flush-pkt works: thousands of refs over a small postBuffer", async () => {
+  it("a large chunked body after a flush-pkt works: many refs over a small postBuffer", async () => {
     await stand.codeHost.addRepository("org", "many", {
       build: (dir) => repositories.manyRefs(dir, { refs: 6000 }),
     });
@@ -176,7 +176,7 @@ describe("requests that pass through", () => {
     ["blobless", "--filter=blob:none"],
     ["single", "--single-branch"],
   ] as const) {
-    it(`a clone with ${option} is a hit the second time, lazy fetches and want-ref included`, async () => {
+    it(`a clone with ${option} is a hit the second time, with lazy fetches and want-ref`, async () => {
       await same(name, async (folder) => {
         const result = await stand.git(["clone", "-q", "--no-checkout", option, url, folder]);
         assert.equal(result.code, 0, result.stderr);
@@ -197,7 +197,7 @@ describe("what crosses, and what does not", () => {
   });
   after(() => stand.stop());
 
-  it("cookies and unknown headers stay here; the user agent and a sane request id are kept", async () => {
+  it("cookies and unknown headers stay here; the user agent and a valid request id pass", async () => {
     stand.codeHost.inject(
       { path: /info\/refs/, times: 1 },
       { headers: { "set-cookie": "s=1", "x-powered-by": "x" } },
@@ -226,7 +226,7 @@ describe("what crosses, and what does not", () => {
     assert.match(String(other.headers["x-request-id"]), /^[0-9a-f-]{36}$/);
   });
 
-  it("a page of the code host becomes a text of ours, with its status and its challenge", async () => {
+  it("a page of the code host becomes plain text with its status and challenge", async () => {
     stand.codeHost.inject(
       { path: /info\/refs/, times: 1 },
       {
@@ -242,7 +242,7 @@ describe("what crosses, and what does not", () => {
     assert.doesNotMatch(answer.text, /script/);
   });
 
-  it("a redirect to another host on a git route is 502 with its name; on an archive it is passed on", async () => {
+  it("a redirect to another host is 502 on a git route, and relayed on an archive", async () => {
     const fault = { status: 302, headers: { location: "https://elsewhere.example/x?token=1" }, body: "" };
     stand.codeHost.inject({ times: 2 }, fault);
     const refs = await stand.ask("/org/r/info/refs?service=git-upload-pack");
@@ -301,7 +301,7 @@ describe("what crosses, and what does not", () => {
     }
   });
 
-  it("a revision with a colon, which may be a fork's branch, is nothing that a token of ours opens", async () => {
+  it("a revision with a colon may be a fork's branch, and no proxy token opens it", async () => {
     for (const [path, opens] of [
       ["/org/r/archive/other:main.zip", false],
       ["/org/r/archive/refs/heads/other%3Amain.tar.gz", false],
@@ -313,7 +313,7 @@ describe("what crosses, and what does not", () => {
     }
   });
 
-  it("surfaces: git on management, its own pages, an owner with a management name, other hosts", async () => {
+  it("virtual hosts: git on management, its own pages, management names, other hosts", async () => {
     assert.equal((await stand.ask("/admin")).headers["x-management"], "yes");
     assert.equal((await stand.ask("/api/repo/archive/x")).headers["x-management"], "yes");
     assert.equal((await stand.ask("/org/r/raw/main/README.md")).headers["x-management"], "yes");

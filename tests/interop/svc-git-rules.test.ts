@@ -63,7 +63,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.equal(await stand.metric("svc_cache_lsrefs_total"), 3);
   });
 
-  it("want-ref: the names are resolved anew each time, and an answer for what they were is not given again [svc 2.2]", async () => {
+  it("want-ref: names are resolved each time, and old responses are not reused [svc 2.2]", async () => {
     await lsRefs();
     const args = ["want-ref refs/heads/main", "done"];
     assert.equal(await state(...args), "miss");
@@ -100,7 +100,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.equal(objectsIn(await post(...args)), earlier + 1);
   });
 
-  it("an argument that is not known is forwarded each time, and its answer is not stored [svc 2.8]", async () => {
+  it("an unknown argument is forwarded each time, and its response is not stored [svc 2.8]", async () => {
     await lsRefs();
     for (let time = 0; time < 2; time++) await post("of-the-future", `want ${await at("main")}`, "done");
     assert.equal(stand.upstream("fetch"), 2);
@@ -108,7 +108,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.equal(stand.cache.stats("org", name).responseFiles, 0);
   });
 
-  it("disabling keeps the data: requests pass, and count as bypass, until it is enabled again [svc 4.16]", async () => {
+  it("disabling keeps the data: requests are bypasses until it is enabled again [svc 4.16]", async () => {
     await lsRefs();
     const args = [`want ${await at("main")}`, "done"];
     await post(...args);
@@ -121,7 +121,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.equal(stand.upstream("fetch"), 2);
   });
 
-  it("answers say where they came from, with a request id and timings; bytes are counted by source [svc 2.35]", async () => {
+  it("responses name their source, request id and timings; bytes count by source [svc 2.35]", async () => {
     await lsRefs();
     const tip = await at("main");
     const bytes = (source: string): Promise<number> =>
@@ -187,7 +187,7 @@ describe("with a code host played by the test", { timeout: 240_000 }, () => {
   const main = { name: "refs/heads/main", oid, symrefTarget: undefined, peeled: undefined, unknown: [] };
   const refs = encodeLsRefsResponse([main]);
 
-  it("a fetch without a grant sets off an ls-refs for HEAD with the fetch's object format and server options [svc 1.15]", async () => {
+  it("an unauthorized fetch probes HEAD by ls-refs with its format and server options [svc 1.15]", async () => {
     answer = (response, what) => response.end(what === "ls-refs" ? refs : "");
     const capabilities = ["object-format=sha256", "agent=git/9", "server-option=a", "server-option=b"];
     await stand.post("org/r", command("fetch", [`want ${"2".repeat(64)}`, "done"], capabilities));
@@ -202,7 +202,7 @@ describe("with a code host played by the test", { timeout: 240_000 }, () => {
     assert.ok(question.capabilities.includes("agent=svc/0.0.0"));
   });
 
-  it("timeout_seconds counts silence, not the whole: an answer in drops over a longer time is whole [svc 2.34]", async () => {
+  it("timeout_seconds counts silence: a slow response over a longer time is complete [svc 2.34]", async () => {
     stand.list("org", "r", { timeoutSeconds: 4 });
     answer = (response) => {
       void (async () => {
@@ -219,7 +219,7 @@ describe("with a code host played by the test", { timeout: 240_000 }, () => {
     assert.equal(slow.text, refs.toString("latin1"));
   });
 
-  it("timeout_seconds takes effect at once [svc 2.34]", async () => {
+  it("timeout_seconds takes effect immediately [svc 2.34]", async () => {
     answer = () => undefined;
     stand.list("org", "r", { timeoutSeconds: 1 });
     const late = await stand.post("org/r", command("ls-refs", []));

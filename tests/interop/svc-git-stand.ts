@@ -34,7 +34,7 @@ export interface StandOptions {
   readonly grantSeconds?: number;
   /** Time as the access check sees it. */
   readonly clock?: Clock;
-  /** What {@link PROXY_TOKEN} is renewed with after a 401 of the code host. */
+  /** Credential with which {@link PROXY_TOKEN} is renewed after a 401 of the code host. */
   readonly renewed?: string;
   /** Whether the code host lets fetches name refs. Default true; GitHub does not offer it. */
   readonly refInWant?: boolean;

@@ -18,7 +18,7 @@ describe("clones through the cache", () => {
     bigblobs: repositories.bigBlobs,
     submodules: repositories.submodules,
   })) {
-    it(`a second clone of ${name} is a hit without an upstream fetch, and both equal a direct one`, async () => {
+    it(`a second clone of ${name} is a hit without a fetch, and equals a direct one`, async () => {
       const { url } = await stand.codeHost.addRepository("Org", name, { build: (dir) => build(dir) });
       stand.list("org", name);
       stand.codeHost.resetCalls();

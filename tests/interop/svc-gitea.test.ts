@@ -98,7 +98,7 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
     assert.deepEqual([body["username"], body["role"], body["account"]], ["ada", "admin", "connected"]);
   });
 
-  it("a credential is renewed with Gitea's refresh token, and one that it does not take means: connect again", async () => {
+  it("a credential is renewed with Gitea's refresh token; a refused one: connect again", async () => {
     const callback = "http://127.0.0.1:9/auth/callback";
     const { clientId, clientSecret } = await gitea.createApplication(callback);
     const oauth = new HostOauth({
@@ -123,7 +123,7 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
     assert.deepEqual(await oauth.organizations(second.accessToken), []);
   });
 
-  it("git: a proxy token clones and pushes by the user's account, from the cache when it is listed", async () => {
+  it("git: a proxy token clones by cache and pushes with the user's account", async () => {
     await api("POST", "/api/cached-repos", { owner: "ada", name: "notes" });
     const token = await mint("contents:write");
     const first = await clone(token);
@@ -157,7 +157,7 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
     assert.notEqual((await clone(String(body["token"]))).code, 0);
   });
 
-  it("API: a proxy token reads its repository and writes what its scopes say, through the service", async () => {
+  it("API: a proxy token reads its repository and writes within its scopes", async () => {
     const token = await mint("contents:read,issues:write");
     const ask = async (method: string, path: string, body?: unknown) =>
       api(method, `/api/v1${path}`, body, token);
@@ -183,7 +183,7 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
     assert.equal(stranger.status, 404);
   });
 
-  it("API: an issue's timeline and rendered texts, which show issues of other repositories, are refused to limited tokens", async () => {
+  it("API: limited tokens get no timelines and rendered texts with other issues", async () => {
     await gitea.createRepository("ada", "secret", { private: true });
     const { number } = (await gitea.request("POST", "/repos/ada/notes/issues", { title: "seen" })) as {
       number: number;
