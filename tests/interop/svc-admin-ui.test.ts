@@ -100,7 +100,7 @@ describe("admin UI in Chromium", { timeout: 480_000 }, () => {
       await stand.call("PATCH", `/api/cached-repos/${found[0]?.id ?? ""}`, { timeout_seconds: 77 });
       await form.getByLabel("Cache Size Limit (MB)").fill("9");
       await form.getByRole("button", { name: "Save" }).click();
-      await page.getByRole("alert").filter({ hasText: "changed this repository meanwhile" }).waitFor();
+      await page.getByRole("alert").filter({ hasText: "Another user changed this repository" }).waitFor();
       assert.equal(await form.getByLabel("Cache Size Limit (MB)").inputValue(), "9");
       await form.getByRole("button", { name: "Save" }).click();
       assert.match(await row(page, "acme/widgets").innerText(), /30 s[^]*9 MB/);

@@ -67,7 +67,7 @@ describe("while the database does not answer", () => {
     }
   });
 
-  it("an operation of the API is a 503 problem with Retry-After that names the database [svc 10.10]", async () => {
+  it("an API operation gets a 503 problem with Retry-After that names the database [svc 10.10]", async () => {
     for (const each of svc.operations) {
       if (each.access === "public") continue;
       const answer = await fetch(svc.url + each.path.replaceAll(/\{\w+\}/g, ID), {

@@ -2,13 +2,13 @@ import { AppError, type AppErrorOptions } from "@devplat/base";
 import type { OperationProblemCode } from "./problem-types.ts";
 
 /**
- * Every error of the service that a user or another part is meant to see: those that an operation may end with, and
+ * Every error of the service that users or other parts handle: the errors of operations, and these.
  * - `config_refused`: the configuration is well-formed, but the service must not start with it.
  * - `database_behind`: it lacks migrations that this program needs; `svc migrate` applies them.
- * - `database_ahead`: a newer program migrated it.
+ * - `database_ahead`: a newer version of the program migrated it.
  * - `encryption_key`: the key is missing, or stored secrets were encrypted with another one.
  * - `listen_failed`: an address cannot be bound.
- * - `server_unreachable`: the command line got no answer from the server.
+ * - `server_unreachable`: the command line got no response from the server.
  * - `server_refused`: the server answered the command line with an error.
  * - `usage`: the command line was used wrongly.
  */
@@ -29,7 +29,7 @@ export class SvcError extends AppError<SvcErrorCode> {}
 export interface FieldFault {
   /** JSON Pointer (RFC 6901) into the request body: `/timeout_seconds`. */
   readonly pointer: string;
-  /** What is wrong, without quoting the value. */
+  /** Description of the fault, without the value. */
   readonly message: string;
 }
 

@@ -3,11 +3,11 @@ import { setTimeout as after } from "node:timers/promises";
 import type { Clock } from "@devplat/base";
 import type { Activity } from "./telemetry/activity.ts";
 
-/** Milliseconds that the database gets: somebody waits in front of a page. */
+/** Milliseconds that the database has to respond: a user waits for a page. */
 const PING_MS = 2000;
-/** Bytes of free space under which the cache's folder is worth a warning. */
+/** Bytes of free space below which the health page warns about the cache's folder. */
 export const LITTLE_SPACE = 5 * 1024 ** 3;
-/** Milliseconds before the end of a certificate from which it is worth a warning. */
+/** Milliseconds before the end of a certificate when the warnings begin. */
 export const CERTIFICATE_SOON_MS = 14 * 24 * 60 * 60 * 1000;
 
 /** One thing that the service depends on. */
@@ -19,18 +19,18 @@ export interface HealthItem {
 
 export interface HealthOptions {
   readonly activity: Activity;
-  /** Rejects while the database does not answer. */
+  /** Rejects while the database does not respond. */
   readonly ping: () => Promise<void>;
   /** Undefined: the cache is off. */
   readonly cacheFolder: string | undefined;
-  /** When the first certificate ends; undefined: TLS is not ours. */
+  /** End of the certificate that expires first; undefined: this service has no TLS listener. */
   readonly certificateEnd: () => Date | undefined;
   /** Its host name, with the port. */
   readonly codeHost: string;
   readonly clock: Clock;
 }
 
-/** How the running service is, at a glance; `svc doctor` looks closer. */
+/** Short health report of the running service. `svc doctor` checks more. */
 export class Health {
   readonly #options: HealthOptions;
 
@@ -49,7 +49,7 @@ export class Health {
     ];
   }
 
-  /** Whether the database answers within the time that somebody waits. Never rejects. */
+  /** Whether the database responds within {@link PING_MS}. Never rejects. */
   async databaseAnswers(): Promise<boolean> {
     const ended = new AbortController();
     const late = after(PING_MS, false, { signal: ended.signal }).catch(() => false);

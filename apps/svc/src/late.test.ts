@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Late } from "./late.ts";
 
-describe("a part that is made when it is first asked for", () => {
+describe("Late", () => {
   it("is made once for all who ask while it is made, and after", async () => {
     const gate = Promise.withResolvers<void>();
     let made = 0;

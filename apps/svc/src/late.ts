@@ -1,4 +1,4 @@
-/** A part that is made when it is first asked for, once for all who ask. */
+/** A part that the first caller of `get` makes, for all callers. */
 export class Late<Part> {
   readonly #make: () => Promise<Part>;
   #made: Promise<Part> | undefined;
@@ -7,12 +7,12 @@ export class Late<Part> {
     this.#make = make;
   }
 
-  /** @throws what making it throws, and then the same whenever it is asked for */
+  /** @throws the error of making it; later calls throw the same error */
   async get(): Promise<Part> {
     return await (this.#made ??= this.#make());
   }
 
-  /** For who ends it: undefined if nobody asked, or if it could not be made, which those who asked were told. Never rejects. */
+  /** For the shutdown: undefined if nobody called `get`, or if making it failed. Never rejects. */
   async ifMade(): Promise<Part | undefined> {
     return await this.#made?.catch(() => undefined);
   }

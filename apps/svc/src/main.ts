@@ -3,7 +3,7 @@ import { dropUnreadOutput } from "@devplat/base/terminal";
 import { BRAND } from "./brand.ts";
 import { PROGRAM } from "./commands/program.ts";
 
-// What this program writes (repositories, the database, keys) is for its own user alone.
+// Only the program's own user may read its files: repositories, the database, keys.
 process.umask(0o077);
 dropUnreadOutput(BRAND.command);
 process.exitCode = await runProgram(PROGRAM, process.argv.slice(2), process.env);

@@ -1,9 +1,9 @@
 import { isLoopbackHost } from "@devplat/web-kit/origin";
 
 /**
- * The address that users type, for redirects, Origin checks and links. Without a configured one it is the address of the
- * main listener, or `localhost` where that has both of its addresses; `https:` with TLS. The port is known once the listener
- * is bound.
+ * The address that users type, for redirects, Origin checks and links. If none is configured, it is the address of the
+ * main listener, or `localhost` if it listens on both addresses of that name. The port is known once the listener is
+ * bound.
  */
 export class OwnAddress {
   readonly #configured: string | undefined;
@@ -13,14 +13,14 @@ export class OwnAddress {
 
   /**
    * @param configured `server.base_url`, without a slash at the end
-   * @param scheme what the main listener speaks, for where no address is configured
+   * @param scheme of the main listener; used if no address is configured
    */
   constructor(configured: string | undefined, scheme: "http" | "https" = "http") {
     this.#configured = configured;
     this.#scheme = scheme;
   }
 
-  /** Tells the port that the main listener got. @param host that it listens on; undefined: on every address */
+  /** Sets the port of the main listener. @param host that it listens on; undefined: on every address */
   bound(port: number, host?: string): void {
     this.#port = port;
     this.#host = hostFor(host);
@@ -40,8 +40,8 @@ export class OwnAddress {
   }
 
   /**
-   * The origins whose pages may act with a session cookie: the base address, and a loopback address when that is what the
-   * browser was sent to (a foreign page cannot make a browser send a loopback `Host`).
+   * The origins whose pages may act with a session cookie: the base address, and a loopback address if the request has
+   * one in `Host`. A foreign page cannot make a browser send a loopback `Host`.
    */
   origins(host: string | undefined): readonly string[] {
     const own = [new URL(this.baseUrl).origin];
@@ -51,7 +51,7 @@ export class OwnAddress {
   }
 }
 
-/** Not `localhost` for a listener on one address: somebody else may listen on the other. */
+/** A listener on one address is not `localhost`: another program may listen on the other address. */
 function hostFor(listening: string | undefined): string {
   if (listening === undefined || listening === "::") return "localhost";
   if (listening === "0.0.0.0") return "127.0.0.1";

@@ -1,21 +1,21 @@
 /** Longest owner or name: GitHub's limit for a repository name; its owners are shorter. */
 export const MAX_NAME_LENGTH = 100;
 
-/** What code hosts allow in owners and names; with no slash, no control character, nothing that a path could mean. */
+/** Characters that code hosts allow in owners and names. A slash or a control character is not among them. */
 export const NAME_FORM = /^[A-Za-z0-9._-]+$/;
 export const NAME_FORM_FAULT = "may hold only letters, digits, dot, hyphen and underscore";
 /**
- * Lower-cases ASCII letters and nothing else: as code hosts compare names. Unicode's rules would make the Kelvin sign a
- * `k`, and one repository of two.
+ * Lower-cases ASCII letters only, as code hosts compare names. Unicode's rules would turn the Kelvin sign into a `k`,
+ * and two repositories into one.
  */
 export function foldCase(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
-/** Folders of the cache's own beside the owners' folders. */
+/** Folders of the cache that are not folders of owners. */
 const RESERVED_OWNERS: readonly string[] = ["_responses"];
 
-/** What is wrong with an owner, or undefined. */
+/** Description of the fault of an owner, or undefined. */
 export function ownerFault(owner: string): string | undefined {
   const fault = nameFault(owner);
   if (fault !== undefined) return fault;
@@ -24,7 +24,7 @@ export function ownerFault(owner: string): string | undefined {
   return undefined;
 }
 
-/** What is wrong with a repository's name, or undefined. */
+/** Description of the fault of a repository's name, or undefined. */
 export function repositoryNameFault(name: string): string | undefined {
   if (name.toLowerCase().endsWith(".git")) return "give the name without .git";
   return nameFault(name);
@@ -38,7 +38,7 @@ function nameFault(name: string): string | undefined {
   return undefined;
 }
 
-/** Splits `owner/name`; gives what is wrong with it as text otherwise. */
+/** Splits `owner/name`, or returns the description of its fault. */
 export function splitRepository(text: string): { owner: string; name: string } | string {
   const parts = text.split("/");
   const [owner, name] = parts;

@@ -3,7 +3,7 @@ import type { RefsAnswer } from "./ref-probe.ts";
 
 /** A credential and the repository that it asks for. */
 export interface Access {
-  /** What goes upstream as `Authorization`; undefined: none. */
+  /** Value of `Authorization` for the code host; undefined: none. */
   readonly authorization: string | undefined;
   readonly target: { readonly owner: string; readonly name: string };
 }
@@ -24,7 +24,7 @@ export type Refusal = Extract<RefsAnswer, { kind: "refused" }>;
 /** Result of asking whether a fetch may read; `askedAt` is when the request to the code host behind it was sent. */
 export type Decision = { readonly kind: "authorized"; readonly askedAt: number } | Refusal;
 
-/** What a decision about a fetch asks of the code host, in the caller's name. */
+/** Requests to the code host that a decision about a fetch needs, with the caller's credential. */
 export interface RefQueries {
   /**
    * Asks for refs, and records an authorization or a refusal.

@@ -17,7 +17,7 @@ describe("AuthorizationCache", () => {
     ];
     assert.equal(new Set(keys).size, keys.length);
     assert.equal(authorizationKey("Basic x", "https://h", repositoryId("O", "R")), key);
-    // U+212A, the Kelvin sign, is no k.
+    // U+212A, the Kelvin sign, is not a k.
     assert.notEqual(
       authorizationKey("Basic x", "https://h", repositoryId("\u212a", "r")),
       authorizationKey("Basic x", "https://h", repositoryId("k", "r")),

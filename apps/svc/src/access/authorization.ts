@@ -12,7 +12,7 @@ export const SURVEY_PREFIXES: readonly string[] = ["HEAD", "refs/heads/", "refs/
  */
 const SURVEY_LIFE_MS = 10_000;
 
-/** What access asks about the objects of a repository. The mirror answers, never from stored responses. */
+/** Look-ups of objects that an access decision needs. The mirror answers them, never a stored response. */
 export interface ObjectLookup {
   /** Whether all of these objects are here. */
   areHere(id: RepositoryId, format: ObjectFormat, oids: readonly string[]): Promise<boolean>;
@@ -46,7 +46,7 @@ export interface Authorization {
   renew(): Promise<Renewal>;
 }
 
-/** What one fetch asks for. */
+/** Contents of one fetch. */
 export interface RequestedFetch {
   readonly command: CommandRequest;
   readonly fetch: FetchRequest;

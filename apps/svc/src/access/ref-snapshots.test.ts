@@ -45,7 +45,7 @@ describe("RefSnapshots", () => {
     );
   });
 
-  it("a response that covers every known name and shares no object replaces the repository", () => {
+  it("a response that covers all names and shares no object replaces the repository", () => {
     const { tips } = fresh();
     tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
     assert.equal(tips.record(["refs/"], refs(["c", "refs/heads/main"])), "replaced");
@@ -73,7 +73,7 @@ describe("RefSnapshots", () => {
     );
   });
 
-  it("a response that covers all contested names and shares nothing replaces the repository", () => {
+  it("a response that covers all contested names and shares none replaces it", () => {
     const { tips } = fresh();
     tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
     assert.equal(tips.record(["HEAD"], refs(["c", "HEAD"])), "contested");

@@ -5,7 +5,7 @@ import { startAdministration, type TestAdministration } from "../assemble/admini
 import { createToken } from "../credentials/token-format.ts";
 import type { Operation } from "./operation.ts";
 
-/** What no operation may let through, whatever it is for; each is tried on every one. */
+/** Each test sends one kind of bad request to every operation. */
 let administration: TestAdministration;
 let admin: string;
 before(async () => {
@@ -19,7 +19,7 @@ const pathOf = ({ path }: Operation): string => path.replaceAll(/\{\w+\}/g, ID);
 const guarded = (): Operation[] => administration.operations.filter(({ access }) => access !== "public");
 const withBody = (): Operation[] => administration.operations.filter(({ body }) => body !== undefined);
 
-/** A raw request: fetch would mend much of what is tried here. */
+/** A raw request: `fetch` would correct many of the faults that these tests send. */
 async function raw(
   method: string,
   path: string,

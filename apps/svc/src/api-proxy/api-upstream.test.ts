@@ -56,7 +56,7 @@ it("a client that reads nothing of its answers leaves connections to others [svc
   }
 });
 
-it("what changes something is not done twice when its connection breaks; a question is asked again", async () => {
+it("after a broken connection a read is sent again and a write is not", async () => {
   let seen = 0;
   const server = createServer((request, response) => {
     request.resume().once("end", () => {

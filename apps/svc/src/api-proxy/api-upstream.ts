@@ -89,7 +89,7 @@ export class ApiUpstream {
     try {
       return await this.#send(request, watched);
     } catch (error) {
-      // A connection that breaks within an answer was no stale one, and the client has its beginning.
+      // A connection that breaks within a response was not stale, and the client has the first bytes.
       if (begun || !repeatable || !(error instanceof ApiError) || !isStale(error.cause)) throw error;
       return await this.#send(request, sink);
     }

@@ -65,10 +65,10 @@ describe("ids of the code host, asked by a limited token", () => {
     return decision.kind === "refused" ? decision.message : decision.required.repositories.join();
   };
 
-  it("a number outside of the token and one that is none make the same questions, about the token's own repositories only", async () => {
+  it("a number outside of the token causes the same requests as an unknown number", async () => {
     const host = new Host();
     const limits = held("acme/widgets", "acme/tools");
-    // Whoever may know it has just asked for it.
+    // A token that may know the number looked it up before.
     assert.equal(await byNumber(host, held("acme/secret"), "2"), "acme/secret");
     for (const round of [1, 2]) {
       const asked: string[][] = [];
@@ -83,7 +83,7 @@ describe("ids of the code host, asked by a limited token", () => {
     }
   });
 
-  it("the numbers of its own repositories are found, and asked for once a minute", async () => {
+  it("the numbers of its own repositories are found, and looked up once a minute", async () => {
     const host = new Host();
     const limits = held("acme/widgets", "acme/tools");
     assert.equal(await byNumber(host, limits, "4"), "acme/tools");
@@ -110,7 +110,7 @@ describe("ids of the code host, asked by a limited token", () => {
     return [decision.kind === "refused" ? decision.message : "allowed", host.now - begun];
   };
 
-  it("a node id that is refused takes as long whether it is there, was asked for before, or is none", async () => {
+  it("a refused node id takes the same time whether it exists, is known, or neither", async () => {
     const host = new Host();
     const limits = held("acme/widgets");
     host.takesMs = (what) => (what === "I_secret" ? 130 : what === "P_board" ? 90 : 60);

@@ -46,8 +46,9 @@ export const NODES_QUERY = `query($ids: [ID!]!) { nodes(ids: $ids) { __typename 
 ).join(" ")} } }`;
 
 /**
- * Asks the code host what ids stand for, and remembers it for a minute, whoever asked. What lies outside of the token that
- * asks is treated as what is not there, also in time: it is neither asked for by itself, nor answered from memory.
+ * Asks the code host which objects ids name, and remembers that for a minute, for all callers. An object outside of the
+ * caller's token is treated like one that does not exist, also in time: it is neither looked up by itself, nor answered
+ * from memory.
  */
 export class HostIds {
   readonly #upstream: Pick<ApiUpstream, "ask">;

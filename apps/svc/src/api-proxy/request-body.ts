@@ -40,7 +40,7 @@ export async function readJsonBody(request: IncomingMessage, place: HeldPlace): 
       });
     }
     if (!place.grow(chunk.length))
-      throw new ApiError("busy", 503, "too many large requests at once; try again");
+      throw new ApiError("busy", 503, "too many concurrent large requests; try again");
     chunks.push(chunk);
   }
   try {

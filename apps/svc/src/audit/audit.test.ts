@@ -58,7 +58,7 @@ function recorder(store: AuditStore): {
 }
 
 describe("AuditRecorder", () => {
-  it("gives the log line at once and the row with the next write", async () => {
+  it("gives the log line immediately and the row with the next write", async () => {
     const store = await memoryStore();
     const { trail, lines } = recorder(store.audit);
     trail.record({
@@ -84,7 +84,7 @@ describe("AuditRecorder", () => {
     await store.close();
   });
 
-  it("keeps what a database that is away does not take, and writes it later, each once and in order", async () => {
+  it("keeps events while the database is away, and writes each once and in order later", async () => {
     const store = new PlayedStore();
     const { trail, warnings } = recorder(store);
     store.state = "away";
@@ -159,7 +159,7 @@ describe("DenialLimits", () => {
   const verdicts = (limits: DenialLimits, count: number, event: AuditEvent): string[] =>
     Array.from({ length: count }, () => limits.classify(event));
 
-  it("of one address 60 a minute are written down, the last one says so, and the next minute begins anew", () => {
+  it("60 of one address are recorded in a minute, and the last one says so", () => {
     const limits = denialLimits();
     const classified = verdicts(limits, 62, denial("10.0.0.1"));
     assert.deepEqual(classified.slice(58), ["record", "record_as_last", "leave_out", "leave_out"]);
@@ -175,7 +175,7 @@ describe("DenialLimits", () => {
     assert.equal(limits.classify(denial("2001:db8:1::2")), "record");
   });
 
-  it("at most 1000 denials of external callers a minute are recorded, from any number of addresses", () => {
+  it("1000 of external callers are recorded in a minute, from any number of addresses", () => {
     const limits = denialLimits();
     const classified = Array.from({ length: 1100 }, (_, index) =>
       limits.classify(denial(`10.0.${index >> 8}.${index & 255}`)),
@@ -184,14 +184,14 @@ describe("DenialLimits", () => {
     assert.equal(classified[999], "record_as_last");
   });
 
-  it("failures of external callers count as denials: malformed fetches, writes over the code host's limit", () => {
+  it("failures of external callers count: malformed fetches, writes over a limit", () => {
     const limits = denialLimits();
     const failed: AuditEvent = { ...denial("10.0.0.1"), action: "git.fetch", outcome: "failed" };
     assert.deepEqual(verdicts(limits, 61, failed).slice(59), ["record_as_last", "leave_out"]);
     assert.equal(limits.classify(denial("10.0.0.1")), "leave_out");
   });
 
-  it("of one known credential 600 refusals a minute are written down, whatever others do", () => {
+  it("600 of one known credential are recorded in a minute, whatever others do", () => {
     const limits = denialLimits();
     const refused = (credentialId: string): AuditEvent => ({
       ...denial("10.0.0.1", "alice"),
@@ -206,7 +206,7 @@ describe("DenialLimits", () => {
     assert.equal(limits.classify(refused("b")), "record");
   });
 
-  it("deeds are never left out, nor what the service does itself", () => {
+  it("always records allowed actions and actions of the service itself", () => {
     const limits = denialLimits();
     verdicts(limits, 2000, denial("10.0.0.1"));
     const allowed: AuditEvent = { ...denial("10.0.0.1"), outcome: "allowed" };
@@ -218,7 +218,7 @@ describe("DenialLimits", () => {
 });
 
 describe("auditText", () => {
-  it("holds no control characters, broken characters or tokens of ours, and is bounded", () => {
+  it("has no control characters, broken characters or our tokens, and is bounded", () => {
     assert.equal(auditText(undefined), undefined);
     assert.equal(auditText("acme/Widgets"), "acme/Widgets");
     assert.equal(auditText("a\u0000b\u001b[31m\r\nc"), "a\uFFFDb\uFFFD[31m\uFFFD\uFFFDc");

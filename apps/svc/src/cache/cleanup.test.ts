@@ -60,9 +60,9 @@ function playedCleanup(
   };
   const policies = Object.keys(shops).filter((name) => shops[name]?.isListed !== false);
   const all = async () => Object.keys(shops).map((name) => ({ owner: "org", name }));
-  /** What removing an answer of this name throws, or reading the folder of {@link ALL}. */
+  /** Errors of removing a response of this name, or of reading the folder of {@link ALL}. */
   const refusals = new Map<string, NodeJS.ErrnoException>();
-  /** Answers that another process removed first. */
+  /** Responses that another process removed first. */
   const removedElsewhere = new Set<string>();
   const cleanup = new Cleanup({
     repositories: { of: ({ name }) => repositories.get(name)! },
@@ -122,7 +122,7 @@ function playedCleanup(
 }
 
 describe("Cleanup", () => {
-  it("a repository's own limit: the longest unused go, until the rest is exactly the limit", async () => {
+  it("a repository's own limit removes the longest unused until the rest fits exactly", async () => {
     const played = playedCleanup({
       a: { answers: { x: 1, y: 3, z: 2 }, limitMb: 2 },
       b: { answers: { x: 9 } },
@@ -134,7 +134,7 @@ describe("Cleanup", () => {
     assert.deepEqual(Object.fromEntries(played.done.sizes), { a: 2, b: 1 });
   });
 
-  it("what nobody used for longer than drop_unused_after goes, whatever the limit, and is not counted", async () => {
+  it("responses unused for longer than drop_unused_after are removed and not counted", async () => {
     const played = playedCleanup({ a: { answers: { x: 5, y: 4, z: 3 }, limitMb: 1 } }, { dropHours: 4 });
     await played.cleanup.run();
     assert.deepEqual(played.left("a"), ["z"]);
@@ -145,7 +145,7 @@ describe("Cleanup", () => {
     assert.deepEqual(roomy.done.evicted, []);
   });
 
-  it("the total limit: the longest unused answers of all go, until the rest is exactly the limit", async () => {
+  it("the total limit removes the longest unused responses of all until the rest fits", async () => {
     const shops = { a: { answers: { x: 1, y: 4 } }, b: { answers: { x: 2, y: 3 }, packs: [1, 9] as const } };
     const played = playedCleanup(shops, { totalMb: 3 });
     await played.cleanup.run();
@@ -155,7 +155,7 @@ describe("Cleanup", () => {
     assert.deepEqual(played.done.packs, []);
   });
 
-  it("then packs go that were idle for an hour, the longest unused first, until the rest fits", async () => {
+  it("then packs that were idle for an hour are removed, the longest unused first", async () => {
     const shops = {
       busy: { packs: [2, 9], lastFetchHours: 0.5 },
       young: { packs: [1, 1] },
@@ -186,7 +186,7 @@ describe("Cleanup", () => {
     assert.deepEqual(await played.cleanup.unlisted(), [{ owner: "org", name: "b" }]);
   });
 
-  it("a response that another process removed is not counted; one that cannot be removed is a fault", async () => {
+  it("a response removed elsewhere is not counted; a failed removal is a fault", async () => {
     const played = playedCleanup({
       a: { answers: { x: 2, y: 1 }, limitMb: 1 },
       b: { answers: { z: 1 }, limitMb: 0 },

@@ -20,7 +20,7 @@ export interface FetchJob {
   readonly repository: CachedRepository;
   /** Undefined: the response must be neither stored nor shared. */
   readonly key: string | undefined;
-  /** What `want-ref` names must have been resolved to in the response for it to be stored. */
+  /** Objects of the `want-ref` names. The response is stored only if it has these. */
   readonly wantedRefs: ReadonlyMap<string, string>;
   readonly format: ObjectFormat;
   /** The request, if it may be answered from the mirror; undefined: only the code host knows what it means. */

@@ -3,7 +3,7 @@ import { repositoryId } from "../access/repository-id.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
 
-/** Logs failures of mirrors, and has damaged ones repaired. */
+/** Logs failures of mirrors, and starts the repair of damaged ones. */
 export class MirrorFaults {
   readonly #repairs: Repairs;
   readonly #faults: FaultLog;
@@ -17,27 +17,31 @@ export class MirrorFaults {
     this.#faults.once(repository, error, message);
   }
 
-  /** Logs a failure of a mirror, and has damaged packs, or the whole mirror, quarantined. */
+  /** Logs a failure of a mirror, and quarantines damaged packs, or the whole mirror. */
   async failed(repository: CachedRepository, error: unknown): Promise<void> {
     if (!isDamage(error)) {
       this.#faults.once(
         repository,
         error,
-        "stored objects cannot be read; the request goes to the code host",
+        "objects of the mirror cannot be read; the request goes to the code host",
       );
       if (mayBeDamage(error)) this.suspect(repository);
       return;
     }
-    this.#faults.once(repository, error, "stored objects are damaged; the packs at fault are set aside");
+    this.#faults.once(
+      repository,
+      error,
+      "objects of the mirror are damaged; the damaged packs are quarantined",
+    );
     // Not waited for: it reads all packs. The code host answers the request.
     this.#repairs.repair(repository.id).catch((failure: unknown) => {
-      this.#faults.once(repository, failure, "damaged objects cannot be set aside");
+      this.#faults.once(repository, failure, "damaged packs cannot be quarantined");
     });
   }
 
-  /** Has the mirror checked in the background: a pack could not be taken in. */
+  /** Starts a check of the mirror in the background, because a pack could not be received. */
   suspect({ id }: CachedRepository): void {
-    // What opening the repository fails with, the next request for it is told.
+    // The next request for the repository gets the error of opening it.
     this.#repairs.suspect(id).catch(() => undefined);
   }
 

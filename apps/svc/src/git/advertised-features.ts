@@ -34,7 +34,7 @@ export class AdvertisedFeatures {
     else this.#parts.push(bytes);
   }
 
-  /** To be called after the last byte of an answer with status 200. */
+  /** The caller must call this after the last byte of a response with status 200. */
   note(): void {
     this.#repository.features = decodeFeatures(Buffer.concat(this.#parts)) ?? this.#repository.features;
   }

@@ -18,7 +18,7 @@ const TARGET = {
   upstreamPath: "/acme/widgets.git/git-upload-pack",
 } as const satisfies Target;
 
-/** What is written down of a fetch whose client leaves before the answer's end. */
+/** The audit record of a fetch whose client leaves before the end of the response. */
 async function recordOf(answer: (context: RequestContext) => void): Promise<AuditEvent | undefined> {
   const { promise: recorded, resolve } = Promise.withResolvers<AuditEvent>();
   const git: GitHandler = { handle: async (context) => answer(context) };

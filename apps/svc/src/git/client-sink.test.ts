@@ -42,7 +42,7 @@ describe("ClientSink", () => {
     }
   };
 
-  it("with two writes on their way, the first being taken does not stop the limit for the second", async () => {
+  it("the time limit of a second write goes on when the first write completes", async () => {
     const { response, sink } = fresh();
     const first = sink.writeThrough(Buffer.alloc(1));
     const second = sink.writeThrough(Buffer.alloc(1));
@@ -53,7 +53,7 @@ describe("ClientSink", () => {
     await assert.rejects(second, { code: "client_gone" });
   });
 
-  it("a write that fails means that the client left, also ahead of the connection's end", async () => {
+  it("a failed write means that the client left, even before the connection ends", async () => {
     const { response, sink } = fresh();
     const write = sink.writeThrough(Buffer.alloc(1));
     response.taken[0]?.(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));

@@ -12,7 +12,7 @@ type Settle = (error?: unknown) => void;
 export class ClientSink {
   readonly response: ServerResponse;
   readonly #idle: IdleTimer;
-  /** Of writes that the system has not taken. */
+  /** Callbacks of the writes that the operating system has not accepted yet. */
   readonly #waiting = new Set<Settle>();
   #gone = false;
 

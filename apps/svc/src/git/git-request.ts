@@ -9,9 +9,9 @@ export interface GitRequest {
   readonly target: Exclude<Target, { kind: "malformed" }>;
   /** The `Authorization` for the code host; undefined: none. */
   readonly authorization: string | undefined;
-  /** After a 401: what to try again with, once. */
+  /** Gives the credential for one retry after a 401. */
   readonly renew?: (() => Promise<string | undefined>) | undefined;
-  /** Of a listed repository, enabled or not. */
+  /** Policy of a listed repository, enabled or not; undefined: it is not listed. */
   readonly policy: CachePolicy | undefined;
   readonly relay: RelayOptions;
 }

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { lfsDeed } from "./lfs.ts";
+import { lfsOperation } from "./lfs.ts";
 
 describe("what an LFS request does", () => {
   const OID = "a".repeat(64);
-  const rows: [method: string, path: string, deed: string | undefined][] = [
+  const rows: [method: string, path: string, operation: string | undefined][] = [
     ["POST", "objects/batch", "batch"],
     ["GET", "objects/batch", undefined],
     ["GET", "locks?path=a", "read"],
@@ -21,9 +21,9 @@ describe("what an LFS request does", () => {
     ["POST", "objects/batch/", undefined],
     ["GET", "unknown", undefined],
   ];
-  for (const [method, path, deed] of rows) {
-    it(`${method} info/lfs/${path.replace(OID, "{oid}")} is ${deed ?? "not known"}`, () => {
-      assert.equal(lfsDeed(method, `/acme/widgets.git/info/lfs/${path}`), deed);
+  for (const [method, path, operation] of rows) {
+    it(`${method} info/lfs/${path.replace(OID, "{oid}")} is ${operation ?? "not known"}`, () => {
+      assert.equal(lfsOperation(method, `/acme/widgets.git/info/lfs/${path}`), operation);
     });
   }
 });

@@ -19,11 +19,11 @@ const IDLE_MS = 60_000;
 /** Fields of a batch request (git-lfs docs/api/batch.md). */
 const BATCH_FIELDS = ["operation", "transfers", "ref", "objects", "hash_algo"] as const;
 
-/** What an LFS request does: `batch` says it in its body; undefined: not known. */
-export type LfsDeed = "read" | "write" | "batch" | undefined;
+/** Operation of an LFS request. The body of a `batch` has its operation; undefined: not known. */
+export type LfsOperation = "read" | "write" | "batch" | undefined;
 
 /** Decides by method and path (git-lfs docs/api: batch, basic transfers, locking). */
-export function lfsDeed(method: string, upstreamPath: string): LfsDeed {
+export function lfsOperation(method: string, upstreamPath: string): LfsOperation {
   const [, path = ""] = /\/info\/lfs\/([^?]*)/.exec(upstreamPath) ?? [];
   if (path === "objects/batch") return method === "POST" ? "batch" : undefined;
   if (path === "locks" && (method === "GET" || method === "HEAD")) return "read";
@@ -33,7 +33,7 @@ export function lfsDeed(method: string, upstreamPath: string): LfsDeed {
   if (path === "verify" || /^objects\/[^/]+\/verify$/.test(path))
     return method === "POST" ? "write" : undefined;
   if (/^objects\/[0-9a-f]{64}(?:\/[^/]+)?$/.test(path)) {
-    return { GET: "read", HEAD: "read", PUT: "write" }[method] as LfsDeed;
+    return { GET: "read", HEAD: "read", PUT: "write" }[method] as LfsOperation;
   }
   return undefined;
 }
@@ -113,7 +113,7 @@ export async function answerLfsBatch(
   }
   const parsed = parseObject(await answer.read(MAX_BATCH_ANSWER_BYTES));
   if (parsed === undefined) {
-    throw new GitError("upstream_foreign", 502, `${upstream.name} answered something that is no LFS batch`);
+    throw new GitError("upstream_foreign", 502, `${upstream.name} sent a response that is not an LFS batch`);
   }
   const body = Buffer.from(JSON.stringify(withoutCredentials(parsed, request, upstream.origin, baseUrl)));
   context.response.writeHead(200, {
@@ -125,14 +125,14 @@ export async function answerLfsBatch(
   context.response.end(body);
 }
 
-/** Headers that could hold the credential that stands behind the token. */
+/** Headers that could hold the credential for which the token is used. */
 const CREDENTIAL_HEADERS: readonly string[] = ["authorization", "proxy-authorization", "cookie"];
 /** Schemes of credentials that object stores give for single objects (GitHub's own, and AWS signatures). */
 const NARROW_SCHEMES = /^(?:RemoteAuth|AWS4-HMAC-SHA256)\s/i;
 
 /**
- * Actions that lead to the code host itself go through us, under the caller's own token; elsewhere only credentials that
- * are good for single objects are passed on: any other could be the one that stands behind the token.
+ * Actions at the code host itself go through this service, with the caller's own token. For other hosts only credentials
+ * for single objects are passed on: any other could be the one for which the token is used.
  */
 function withoutCredentials(
   answer: Record<string, unknown>,

@@ -1,6 +1,6 @@
 import type { Target } from "../http/routing/target.ts";
 import type { GitAction } from "../scopes/required-permissions.ts";
-import { lfsDeed } from "./lfs.ts";
+import { lfsOperation } from "./lfs.ts";
 
 /** How a failure of the code host reaches the client when a part of the response is sent already. */
 type LateFailure =
@@ -142,9 +142,9 @@ export function actionOf(target: Target, method: string): GitAction | undefined 
   const { permission } = routeOf(target);
   if (permission === "never") return undefined;
   if (permission === "operation") {
-    const deed = lfsDeed(method, target.upstreamPath);
+    const operation = lfsOperation(method, target.upstreamPath);
     // The operation of a batch is in its body. Without it the larger permission is needed.
-    return deed && { owner, name, resource: "contents", level: deed === "read" ? "read" : "write" };
+    return operation && { owner, name, resource: "contents", level: operation === "read" ? "read" : "write" };
   }
   // No ref's name has a colon (git-check-ref-format), but `owner:branch` of a fork does.
   if ((tail.kind === "archive" || tail.kind === "raw") && tail.revision.includes(":")) return undefined;

@@ -18,7 +18,7 @@ import type { BodyReaders } from "./body/body-reader.ts";
 import { GitError } from "../upstream/errors.ts";
 import type { GitRequest, RepositoryRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "../upstream/headers.ts";
-import { answerLfsBatch, lfsDeed, lfsPermissions, readLfsBatch, type LfsBatch } from "./lfs.ts";
+import { answerLfsBatch, lfsOperation, lfsPermissions, readLfsBatch, type LfsBatch } from "./lfs.ts";
 import { actionOf, routeOf } from "./route-table.ts";
 import { rewriteLocation } from "./location.ts";
 import type { Outcomes } from "./outcome.ts";
@@ -98,7 +98,7 @@ export class GitRoutes implements GitHandler {
       ...Object.values(given).flat(),
     ];
     if (outgoing.some((text) => credentials.carriesOwnToken(text))) {
-      const message = "a token of this service stands outside of Authorization; nothing was forwarded";
+      const message = "a token of this service is outside of Authorization; nothing was forwarded";
       this.#refuse(context, target, policy, 400, message);
       return;
     }
@@ -176,7 +176,7 @@ export class GitRoutes implements GitHandler {
     const isBatch =
       target.kind === "repository" &&
       target.tail.kind === "lfs" &&
-      lfsDeed(context.request.method ?? "", target.upstreamPath) === "batch";
+      lfsOperation(context.request.method ?? "", target.upstreamPath) === "batch";
     if (!isBatch || presentedCredential(authorization).kind !== "own") {
       return { admission: await credentials.admit(authorization, action, context.remoteAddress) };
     }
@@ -273,8 +273,9 @@ function observeAnswer(
 ): UpstreamAnswer {
   const { target, context, relay } = request;
   const { tail } = target;
-  const deed = tail.kind === "lfs" ? lfsDeed(context.request.method ?? "", target.upstreamPath) : undefined;
-  const writes = level === "write" || routeOf(target).permission === "write" || deed === "write";
+  const operation =
+    tail.kind === "lfs" ? lfsOperation(context.request.method ?? "", target.upstreamPath) : undefined;
+  const writes = level === "write" || routeOf(target).permission === "write" || operation === "write";
   if (!writes && !isHandOver(target, answer, relay.requested)) return access.observe(request, answer);
   if (isRefusal(answer.status) || isRedirect(answer.status)) access.forget(request);
   return answer;

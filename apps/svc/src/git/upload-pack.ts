@@ -136,7 +136,7 @@ export class UploadPack {
       return false;
     }
     const count = (result: FetchResult): void => {
-      // Of all ls-refs, only the refused ones are counted.
+      // Only refused ls-refs are counted.
       if (isFetch) outcomes.fetch(context, policy, result);
       else if (result === "rejected" || command.command !== "ls-refs") {
         outcomes.request(context, policy, result);

@@ -2,8 +2,9 @@ import type { RequiredPermission } from "./required-permissions.ts";
 import { RESOURCES, type Resource } from "./scopes.ts";
 
 /**
- * Of labels, milestones and assignees, which issues and pull requests share: either right opens them, as with the code
- * host's own tokens (docs.github.com, "Permissions required for fine-grained personal access tokens").
+ * Right for labels, milestones and assignees, which issues and pull requests share. Either of the two rights allows
+ * them, as with the code host's own tokens (docs.github.com, "Permissions required for fine-grained personal access
+ * tokens").
  */
 export const ISSUES_OR_PULL_REQUESTS = "issues_or_pull_requests";
 

@@ -179,7 +179,7 @@ describe("REST scopes", () => {
         const target = `/${pieces.join("/")}`;
         if ((await ofRest(held, "GET", target)) !== "allowed") return;
         const open = target === "/" || /^\/(?:repos\/acme\/widgets|repositories\/1)(?:\/|$)/.test(target);
-        // Whatever stands behind the repository is its own, unless something leads out of it again.
+        // A path below the repository belongs to it, unless a part of the path leads out again.
         const leads = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|%2f/i.test(target);
         assert.ok(open && !leads, target);
       }),
@@ -189,7 +189,7 @@ describe("REST scopes", () => {
 });
 
 describe("searches", () => {
-  it("only repo: qualifiers outside of quotation marks count, and nothing may widen them", () => {
+  it("only repo: qualifiers outside of quotation marks count, and no text widens them", () => {
     assert.deepEqual(repositoriesOfSearch("repo:a/b is:open"), ["a/b"]);
     assert.deepEqual(repositoriesOfSearch('REPO:"a/b" -repo:c/d'), ["a/b"]);
     for (const bad of [
@@ -209,7 +209,7 @@ describe("searches", () => {
 });
 
 describe("kinds of a search for issues", () => {
-  it("both, unless it says which; a review is a pull request's, and its absence nobody's", () => {
+  it("are both, unless the search names one; a review: qualifier means pull requests", () => {
     const both = ["issues", "pull_requests"];
     assert.deepEqual(issueKindsOfSearch("repo:a/b bug"), both);
     assert.deepEqual(issueKindsOfSearch("repo:a/b is:issue"), ["issues"]);

@@ -118,7 +118,7 @@ describe("content that a write adds besides files that it names", () => {
     }
   });
 
-  it("scopes explain says where workflows are looked for, and tokens.push_needs_workflows", async () => {
+  it("scopes explain names the workflow folders and tokens.push_needs_workflows", async () => {
     const host = codeHostFor({ kind: "github", url: "https://github.com", api_url: undefined });
     const explained = async (method: string, url: string, pushNeedsWorkflows = false): Promise<string> => {
       const explainer = new ScopeExplainer(new ScopeAuthorizers("github"), host, () => pushNeedsWorkflows);
@@ -134,7 +134,7 @@ describe("content that a write adds besides files that it names", () => {
     assert.match(await explained("POST", push, true), /lacks the scope workflows:write/);
   });
 
-  it("GraphQL: createCommitOnBranch needs workflows:write for their paths, revertPullRequest always", async () => {
+  it("GraphQL: workflow paths need workflows:write, revertPullRequest always does", async () => {
     const commit = (changes: string): string =>
       `createCommitOnBranch(input: { branch: { repositoryNameWithOwner: "acme/widgets", branchName: "main" }, message: { headline: "x" }, expectedHeadOid: "0", fileChanges: { ${changes} } })`;
     const rows: [mutation: string, needed: boolean][] = [

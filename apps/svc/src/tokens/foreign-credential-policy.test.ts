@@ -44,7 +44,7 @@ async function git(
 }
 
 describe("foreign credential policy", () => {
-  it("border.block_token_prefixes refuses foreign credentials by their beginning, in every form", async () => {
+  it("border.block_token_prefixes refuses foreign credentials in every form", async () => {
     const policy = { blockTokenPrefixes: ["ghp_", "github_pat_"] };
     for (const refused of [
       "Bearer ghp_x",
@@ -63,7 +63,7 @@ describe("foreign credential policy", () => {
     assert.equal(await git(policy, undefined), 200);
   });
 
-  it("border.block_token_prefixes refuses them beside Authorization, too, but not words of a sentence", () => {
+  it("border.block_token_prefixes covers other headers, but not words of a sentence", () => {
     const check = new ForeignCredentialPolicy(inner, { ...OPEN, blockTokenPrefixes: ["ghp_"] }, () => false);
     for (const value of ["ghp_x", " ghp_x", "token ghp_x", `Basic ${btoa("ghp_x:x-oauth-basic")}`]) {
       assert.equal(check.foreignCredentialRefusal(() => ["1", value])?.status, 403, value);
@@ -86,7 +86,7 @@ describe("foreign credential policy", () => {
     assert.equal(await git({ blockAnonymousGit: true }, "Bearer x"), 200);
   });
 
-  it("border.allowed_owners holds foreign credentials and anonymous requests to those owners", async () => {
+  it("border.allowed_owners limits foreign credentials and anonymous requests", async () => {
     const policy = { allowedOwners: ["acme"] };
     for (const authorization of ["Bearer x", undefined]) {
       assert.equal(await git(policy, authorization), 200);

@@ -112,7 +112,7 @@ describe("the credential behind a token", () => {
     assert.deepEqual(used, ["t1"]);
   });
 
-  it("a proxy token ends with its user's right to be here, before any credential is touched; an agent token is the app's", async () => {
+  it("a proxy token of a user without access is refused; an agent token is not", async () => {
     const accounts = { accessToken: async () => assert.fail("its credential was used") };
     const { check } = checkOf({ stillAllowed: false, accounts });
     const refused = await check.authenticate(`Bearer ${createToken("proxy").reveal()}`, "10.0.0.1");
@@ -122,7 +122,7 @@ describe("the credential behind a token", () => {
     assert.equal(authorization(agent.admission), "Bearer ghs_installation");
   });
 
-  it("without an app, or with one that gives none, an agent token is refused with the reason, and no use is counted", async () => {
+  it("an agent token without an installation token is refused, and no use is counted", async () => {
     const rows: [InstallationOutcome | undefined, RegExp][] = [
       [undefined, /^403 Agent tokens need a registered app/],
       [{ kind: "refused", message: "The app lacks issues:write" }, /^403 The app lacks issues:write/],
@@ -136,13 +136,13 @@ describe("the credential behind a token", () => {
     }
   });
 
-  it("is none where no account is connected: the request goes on anonymously, and a 401 says where to connect", async () => {
+  it("without a connected account requests are anonymous; a 401 says where to connect", async () => {
     const { admission } = await forwarded({ accounts: { accessToken: async () => undefined } });
     assert.equal(authorization(admission), undefined);
     assert.match(admission.kind === "forward" ? (admission.whenUnauthorized ?? "") : "", /svc\.example\/ui/);
   });
 
-  it("renew gives the renewed credential in the same form, and nothing where that fails", async () => {
+  it("renew gives the new credential in the same form, and nothing if that fails", async () => {
     const good = await forwarded(
       { accounts: { renewAfterRefusal: async () => new Secret("ghu_new") } },
       "git",
@@ -197,7 +197,7 @@ describe("demands", () => {
     });
   }
 
-  it("a token for everything may do what is not understood, one for every repository may not", async () => {
+  it("unknown requests need a token for everything, not one for every repository", async () => {
     const permits = async (record: Partial<TokenRecord>): Promise<boolean> => {
       const caller = await checkOf({ record }).check.authenticate(
         `Bearer ${createToken("proxy").reveal()}`,

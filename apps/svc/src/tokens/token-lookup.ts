@@ -53,7 +53,7 @@ export class TokenLookup {
     return token;
   }
 
-  /** To be called after a token was changed in the store. */
+  /** The caller must call this after it changed a token in the store. */
   forget(tokenId: string): void {
     this.#changes++;
     for (const [hash, { record }] of this.#remembered.entries()) {

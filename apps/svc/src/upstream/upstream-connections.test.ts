@@ -9,7 +9,7 @@ import { startForwardProxy, tempFolder } from "@devplat/testkit";
 import { UpstreamConnections } from "./upstream-connections.ts";
 
 describe("connections to the code host", () => {
-  it("go through the proxy of the environment, and past it for an IPv6 host in NO_PROXY", async (t) => {
+  it("use the proxy of the environment, except for an IPv6 host in NO_PROXY", async (t) => {
     const served: string[] = [];
     const host = createServer((incoming, outgoing) => {
       served.push(incoming.headers.host ?? "");
@@ -45,7 +45,7 @@ describe("connections to the code host", () => {
     assert.equal(proxy.seen.length, 2);
   });
 
-  it("a variable that is no address of an HTTP proxy refuses the start, names itself and quotes nothing", async () => {
+  it("an invalid proxy address prevents the start; the error names only the variable", async () => {
     for (const HTTPS_PROXY of [
       "http://u:planted@proxy:xx",
       "socks5://u:planted@proxy:1",

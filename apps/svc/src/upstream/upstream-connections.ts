@@ -14,7 +14,7 @@ const KEEP_ALIVE_MS = 4000;
 const SMALL_REQUEST_CONNECTIONS = 16;
 
 export interface UpstreamConnectionOptions {
-  /** PEM file with certificates that are trusted beside the system's; undefined: none. */
+  /** PEM file with certificates that are trusted in addition to the system's; undefined: none. */
   readonly caFile?: string | undefined;
   /** Where `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` are read from, in either case of letters. */
   readonly environment?: Readonly<Record<string, string | undefined>>;

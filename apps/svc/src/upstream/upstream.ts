@@ -172,7 +172,7 @@ export class Upstream {
       if (bodyError instanceof GitError) return bodyError;
       return this.#explain(error, timedOut, signal?.aborted === true, request);
     };
-    // Of our own: undici looks at the signal only when it has a connection for the request.
+    // This listener is needed because undici reads the signal only once it has a connection for the request.
     const aborted = Promise.withResolvers<never>();
     aborted.promise.catch(() => undefined);
     controller.signal.addEventListener("abort", () => aborted.reject(controller.signal.reason), {

@@ -144,7 +144,7 @@ describe("the list of cached repositories", () => {
     return [...(await page.text()).matchAll(/<tr id="repo-([\w-]+)"/g)].map(([, id = ""]) => id);
   };
 
-  it("shows a hundred a page, the last page for numbers beyond, the first for what is no number", async () => {
+  it("shows 100 entries in a page; too large a number is the last page, text the first", async () => {
     assert.deepEqual(await shown(""), ids.slice(0, 100));
     assert.deepEqual(await shown("?page=2"), ids.slice(100, 200));
     assert.deepEqual(await shown("?page=9"), ids.slice(200));

@@ -157,7 +157,7 @@ function showRow(record: RepositoryState, { now }: RepositoriesPageOptions): Htm
       <div>
         ${record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS} s <span class="small muted">timeout</span>
         <div class="small muted">
-          ${record.maxCacheSizeMb === undefined ? "no size limit" : `${record.maxCacheSizeMb} MB at most`}
+          ${record.maxCacheSizeMb === undefined ? "no size limit" : `maximum ${record.maxCacheSizeMb} MB`}
         </div>
       </div>
     </td>

@@ -135,7 +135,6 @@ function overtaken(form: Form, { version }: RepositoryState): FormState {
   return {
     values: { ...form, version: String(version) },
     faults: {},
-    message:
-      "Somebody changed this repository meanwhile. Save again to replace that change, or cancel to see it",
+    message: "Another user changed this repository. Save again to replace that change, or cancel to see it",
   };
 }

@@ -178,7 +178,7 @@ export class Apps {
     return record;
   }
 
-  /** What the code host says about the app with this id and key. */
+  /** The code host's description of the app with this id and key. */
   async #tried(app: { readonly appId: string; readonly privateKey: Secret }): Promise<HostApp> {
     const key = readAppKey(app.privateKey);
     if (typeof key === "string") throw new FieldError([{ pointer: "/private_key", message: key }]);

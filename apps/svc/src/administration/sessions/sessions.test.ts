@@ -133,7 +133,7 @@ describe("ending a session", () => {
     assert.equal(listed.find((each) => each["id"] === id)?.["tokens"], 1);
   });
 
-  it("sessions come by pages, each once, with what was asked for kept in the link", async () => {
+  it("sessions come in pages, each once, and the link keeps the other parameters", async () => {
     const seen: string[] = [];
     let path: string | undefined = "/api/sessions?all=true&limit=2";
     while (path !== undefined) {
@@ -172,7 +172,7 @@ describe("ending a session", () => {
     assert.deepEqual((await tokens.list({ mintedBy: id, limit: 10 })).records, []);
   });
 
-  it("POST /api/tokens/revoke ends a leaked session or administration token, with what it made [svc 6.7]", async () => {
+  it("POST /api/tokens/revoke ends a leaked session or token, with what it made [svc 6.7]", async () => {
     const finder = await svc.session("bob", "user");
     for (const kind of ["session", "administration"] as const) {
       const leaked = await session(kind === "session" ? undefined : "nightly", kind);

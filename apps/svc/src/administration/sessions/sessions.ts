@@ -66,7 +66,7 @@ export class SessionUseCases {
     if (record === undefined) throw new SvcError("not_found", "No token has this value");
     const ended = await store.delete(record.id);
     const revoked = await derived.revoke(actor, record.id);
-    // Of two concurrent ends, one is recorded.
+    // Only one of two concurrent ends is recorded.
     if (ended) this.#recordEnd(actor, record, revoked);
   }
 

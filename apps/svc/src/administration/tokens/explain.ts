@@ -1,7 +1,7 @@
 import type { TokenLimits } from "../../scopes/required-permissions.ts";
 import type { CodeHost } from "../../code-host/code-host.ts";
 import { ApiAddresses } from "../../http/routing/api-address.ts";
-import { lfsDeed } from "../../git/lfs.ts";
+import { lfsOperation } from "../../git/lfs.ts";
 import { classifyTarget, splitTarget, type Target } from "../../http/routing/target.ts";
 import { gitPermissions } from "../../scopes/git-permissions.ts";
 import { allows } from "../../scopes/scopes.ts";
@@ -128,7 +128,7 @@ function gitDecision(method: string, target: Target, pushNeedsWorkflows: boolean
   const { owner, name, tail } = target;
   const writes =
     tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
-  const action = tail.kind === "lfs" ? lfsDeed(method, target.upstreamPath) : writes ? "write" : "read";
+  const action = tail.kind === "lfs" ? lfsOperation(method, target.upstreamPath) : writes ? "write" : "read";
   if (action === undefined) return refused("git lfs", "This is not a request of LFS");
   const level = action === "read" ? "read" : "write";
   const required = gitPermissions({ owner, name, resource: "contents", level }, pushNeedsWorkflows);

@@ -344,7 +344,7 @@ describe("making and using tokens", () => {
     );
   });
 
-  /** What tokens are answered where all of them together have this bound: 200, or the time to wait. */
+  /** Responses to tokens that share this limit: 200, or the time to wait. */
   const askerAt = (perMinute: number): ((token: string) => Promise<number | string | undefined>) => {
     const limited = checkOf({
       lookup: new TokenLookup(store, clock),
@@ -382,10 +382,10 @@ describe("making and using tokens", () => {
     }
     const ask = askerAt(1);
     const { token } = await minted({ requests_per_minute: 100 });
-    assert.deepEqual([await ask(token), await ask(token)], [200, "60"], "the common bound holds, too");
+    assert.deepEqual([await ask(token), await ask(token)], [200, "60"], "the common limit holds, too");
   });
 
-  it("a database that does not answer is 503, never a yes", async () => {
+  it("a database that does not respond is 503, never an authorization", async () => {
     const { token } = await minted();
     await store.close();
     assert.equal(await status(token), 503);

@@ -209,7 +209,7 @@ export class Tokens {
     const ended = await store.tokens.revoke(record.id, clock.now());
     lookup.forget(record.id);
     if (record.type === "agent") await installations?.revokeFor(record.id);
-    // Of two concurrent revocations, one is recorded.
+    // Only one of two concurrent revocations is recorded.
     if (ended) audit.record(actionEvent(actor, "token.revoked", record.id, { type: record.type }));
   }
 

@@ -79,7 +79,7 @@ describe("CoalescedFetch", () => {
     });
   });
 
-  it("gives readers of any speed the same bytes, from memory, slices of the file and what has just arrived", async () => {
+  it("gives readers of any speed the same bytes, from memory and from the file", async () => {
     await withFile(async (pending, slices) => {
       const answer = answerOf(5_000_000);
       const fetch = new CoalescedFetch(new ResponseCheck("sha1"));
@@ -91,7 +91,7 @@ describe("CoalescedFetch", () => {
           if (part.kind === "live") parts.push(...part.chunks);
           else {
             for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
-            // Only now: nobody may have changed it meanwhile.
+            // The slice is copied only now, to see that nothing changed it while it was held.
             parts.push(Buffer.from(part.slice.bytes));
             part.slice.release();
           }
@@ -106,7 +106,7 @@ describe("CoalescedFetch", () => {
       const last = fetch.join();
       await run;
       for (const read of [first, ...others]) assert.ok((await read).equals(answer));
-      // Whoever begins when all is written reads the file; only its end is in no whole slice.
+      // A reader that begins after the last write reads the file. Only its end is not in a whole slice.
       kinds.clear();
       assert.ok((await readSlowly(last, 0)).equals(answer));
       assert.deepEqual([...kinds].toSorted(), ["live", "stored"]);
@@ -117,7 +117,7 @@ describe("CoalescedFetch", () => {
     });
   });
 
-  it("keeps the file open for a reader that joins after all others left, until it is closed and left", async () => {
+  it("keeps the file open for a reader that joins after all others left", async () => {
     await withFile(async (pending) => {
       const fetch = new CoalescedFetch(new ResponseCheck("sha1"));
       let closed = false;
@@ -182,7 +182,7 @@ describe("CoalescedFetch", () => {
     });
   });
 
-  it("without a file the slowest present reader sets the pace, and memory stays bounded", async () => {
+  it("without a file the slowest reader sets the pace, and memory is limited", async () => {
     const answer = answerOf(20_000_000);
     const fetch = new CoalescedFetch(new ResponseCheck("sha1"));
     let given = 0;

@@ -5,7 +5,7 @@ import type { Slice } from "../responses/slices.ts";
 import { Notifier } from "./notifier.ts";
 import { ResponseBuffer } from "./response-buffer.ts";
 
-/** Bytes that arrived and are not on disk yet, at most; then the code host is read no faster than the disk writes. */
+/** Maximum bytes that are not on disk yet. Then the code host is read only as fast as the disk writes. */
 const MAX_TAIL_BYTES = 8 * 1024 * 1024;
 /** With more readers than this, what arrives within a few milliseconds is sent to each of them with one call. */
 const FEW_READERS = 8;
@@ -130,7 +130,7 @@ export class CoalescedFetch {
     return this.#buffer.sums;
   }
 
-  /** What broke the disk, so far. */
+  /** First error of the disk; undefined: none yet. */
   get diskError(): unknown {
     return this.#buffer.diskError;
   }

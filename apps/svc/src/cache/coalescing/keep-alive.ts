@@ -80,7 +80,7 @@ async function* withoutFirstLine(chunks: AsyncIterable<Buffer>): AsyncGenerator<
   }
 }
 
-/** Begins and ends an answer that nobody reads, so that it lets go of its packs. */
+/** Begins and ends a response that nobody reads, so that it releases its packs. */
 export async function drop(chunks: AsyncIterable<Buffer>): Promise<void> {
   const iterator = chunks[Symbol.asyncIterator]();
   await iterator.next();

@@ -7,7 +7,7 @@ import { joinWhenShared } from "./sharing.ts";
 describe("joinWhenShared", () => {
   const newFetch = (): CoalescedFetch => new CoalescedFetch(new ResponseCheck("sha1"));
 
-  it("a caller that leaves while it is not known whether the answer may be shared is let go", async () => {
+  it("a caller that leaves before the sharing of a response is decided is released", async () => {
     const fetch = newFetch();
     const gone = new AbortController();
     const following = joinWhenShared(fetch, gone.signal);

@@ -1,7 +1,7 @@
 import type { RepositoryId } from "../../access/repository-id.ts";
 import type { CoalescedFetch, FetchReader } from "./coalesced-fetch.ts";
 
-/** What two requests must have in common to share one fetch from the code host. */
+/** Properties that two requests must have in common to share one fetch from the code host. */
 export interface Shared {
   readonly id: RepositoryId;
   /** Key of the response; undefined if it is not stored. */

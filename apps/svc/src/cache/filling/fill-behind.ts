@@ -18,9 +18,9 @@ export type FillSource =
 export interface FillBehindParts {
   readonly transfer: Pick<CoalescedFetch, "complete" | "delivered" | "joinable" | "join">;
   readonly selfContained: boolean;
-  /** Fills the mirror. Called once at most. Never rejects. */
+  /** Fills the mirror. Never called a second time. Never rejects. */
   readonly fill: (source: FillSource) => Promise<void>;
-  /** No start is possible any more. */
+  /** Called when the fill can no longer start. */
   readonly over: () => void;
 }
 

@@ -42,7 +42,7 @@ export class FileSums implements BlockSums {
 export class GrowingSums implements BlockSums {
   readonly #values: number[] = [];
   #size = 0;
-  /** Of the block that is not whole yet. */
+  /** Checksum of the block that is not complete yet. */
   #crc = 0;
 
   push(bytes: Buffer): void {

@@ -48,7 +48,7 @@ describe("CheckedFiles", () => {
     assert.equal(await last, true);
   });
 
-  it("what was checked long ago is checked by one; the others go on meanwhile", async () => {
+  it("one caller repeats an old check; the others go on without waiting", async () => {
     const files = new CheckedFiles(clock);
     files.written("a");
     const { runs, check } = checks();

@@ -36,7 +36,7 @@ export interface OpenFile {
   readonly close: () => Promise<void>;
 }
 
-/** What this process knows of a repository's files. */
+/** Facts about a repository's files that this process has in memory. */
 interface Known {
   /** Raised when all files are removed: a file that was opened before is not given out. */
   generation: number;

@@ -24,7 +24,7 @@ export interface PendingFileParts {
   readonly onCommitted: (bytes: number) => void;
 }
 
-/** A response file beside its place, until it is synced and renamed. */
+/** A response file under a temporary name, until it is synced and renamed. */
 export class PendingFile implements PendingResponse {
   readonly #parts: PendingFileParts;
   #committed = false;

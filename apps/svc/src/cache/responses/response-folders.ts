@@ -14,7 +14,7 @@ export const CORRUPT_SUFFIX = ".corrupt~";
 const REMOVED_FOLDER = ".removed~";
 /** Says which code host a repository's folder came from. */
 const ORIGIN_FILE = "origin.json";
-/** Of response files: files of another version are removed with their folder. 2: with a trailer of checksums. */
+/** Version of response files. Folders of another version are removed. 2: with a trailer of checksums. */
 const FORMAT = 2;
 
 /** The folders of response files: `_responses/<owner>/<name>`, each with a file that names the code host. */

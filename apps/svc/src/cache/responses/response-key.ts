@@ -16,7 +16,7 @@ export interface ResponseKeyParts {
   readonly format: ObjectFormat;
   readonly capabilities: CommandRequest["capabilities"];
   readonly fetch: FetchRequest;
-  /** What `want-ref` and `deepen-not` names stand for right now, sorted. */
+  /** Current objects of the `want-ref` and `deepen-not` names, sorted. */
   readonly resolved: readonly string[];
   /** Digest of the tags known; only for requests with `include-tag`. */
   readonly tags: string | undefined;

@@ -16,7 +16,7 @@ export interface Recording {
   readonly repository: CachedRepository;
   /** Undefined: the response must not be stored. */
   readonly key: string | undefined;
-  /** Of the repository when the response was asked for: if it was raised since, the response must not be stored. */
+  /** Generation of the repository at the request. If it was raised since, the response must not be stored. */
   readonly generation: number;
   /** Objects that the names of `want-ref` must have in the response. */
   readonly wantedRefs: ReadonlyMap<string, string>;

@@ -22,7 +22,7 @@ const KEY = "a".repeat(64);
 const OTHER_KEY = "b".repeat(64);
 const ID = repositoryId("Org", "Name");
 
-/** What every implementation of {@link ResponseStore} passes. `start` gives an empty store each time. */
+/** Tests that every implementation of {@link ResponseStore} passes. `start` gives an empty store each time. */
 export function responseStoreSuite(name: string, start: () => Promise<ResponseStoreSubject>): void {
   describe(`response store: ${name}`, () => {
     let subject: ResponseStoreSubject;
@@ -159,7 +159,7 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       await (await opened(ID, KEY)).close();
     });
 
-    it("does not give out damaged bytes: the response is found no more, and a new one takes its place", async () => {
+    it("does not serve damaged bytes; a new response replaces the damaged one", async () => {
       await put(ID, KEY, contentOf(1000));
       await subject.damage(ID, KEY, 500);
       const later = subject.reopen();
@@ -170,7 +170,7 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       await (await opened(ID, KEY, later)).close();
     });
 
-    it("compares each slice before it is given out, also long after the response was opened", async () => {
+    it("checks each slice before it is served, even long after the response was opened", async () => {
       await put(ID, KEY, contentOf(3 * SLICE_BYTES));
       const response = await opened(ID, KEY);
       await subject.damage(ID, KEY, 2 * SLICE_BYTES + 5);

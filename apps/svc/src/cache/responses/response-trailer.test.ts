@@ -15,7 +15,7 @@ describe("the trailer of a response file", () => {
   };
 
   for (const size of SIZES) {
-    it(`of ${size} bytes is found by the file's size, and its checksums are those of the content`, () => {
+    it(`of ${size} bytes is found by the file's size and has the content's checksums`, () => {
       const { content, trailer } = made(size);
       const fileBytes = size + trailer.length;
       assert.equal(trailerBytes(fileBytes), trailer.length);

@@ -31,7 +31,7 @@ describe("Slices", () => {
   const take = async (slices: Slices, index: number, file = "f") =>
     slices.take(file, handle.fd, index * SLICE_BYTES, SIZE, sums);
 
-  it("reads a slice once for all who take it at the same time, and later ones need not wait", async () => {
+  it("reads a slice once for concurrent callers; later callers do not wait", async () => {
     const slices = new Slices();
     const [one, two] = await Promise.all([take(slices, 3), take(slices, 3)]);
     assert.equal(one.bytes, two.bytes);
@@ -42,7 +42,7 @@ describe("Slices", () => {
     assert.equal(third.bytes, one.bytes);
   });
 
-  it("gives the file's last bytes in a slice of their length, and an error beyond its end", async () => {
+  it("gives the last bytes of the file as a short slice, and an error beyond the end", async () => {
     const slices = new Slices();
     const last = await take(slices, COUNT);
     assert.equal(last.bytes.toString(), "the end");
@@ -80,7 +80,7 @@ describe("Slices", () => {
     }
   });
 
-  it("shares nothing more while much is in use: whoever needs it gets a little memory of its own", async () => {
+  it("gives each caller a small buffer of its own while too much is in use", async () => {
     const slices = new Slices(4 * SLICE_BYTES);
     const held = await Promise.all([0, 1, 2].map((index) => take(slices, index)));
     assert.equal(slices.crowded, true);
@@ -149,7 +149,7 @@ describe("Slices", () => {
     }
   });
 
-  it("forgets a file, and the same name is then read anew", async () => {
+  it("forgets a file, and then reads the same name again", async () => {
     const slices = new Slices();
     (await take(slices, 0)).release();
     slices.forget("f");

@@ -27,7 +27,7 @@ export function refChanges(tips: RecentTips, { view, warmed, complete }: LastFet
   const isNews = (name: string, oid: string): boolean =>
     isWarmed(name) && view.refs.get(name)?.oid !== oid && warmed?.get(name) !== oid;
   if (tips.refs.values().some(({ name, oid }) => isNews(name, oid))) return true;
-  // HEAD is no ref of the store's: it stands for one of the others, or for a commit that is not here.
+  // The mirror has no ref HEAD: HEAD names one of the other refs, or a commit that is not here.
   if (tips.head !== undefined && view.graph.numbers.numberOfOid(tips.head) < 0) return true;
   if (!complete) return false;
   const known = warmed?.keys() ?? view.refs.keys();

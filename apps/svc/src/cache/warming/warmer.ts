@@ -79,9 +79,9 @@ export class Warmer {
   }
 
   /**
-   * A yes of the code host was noted. Starts a warming if it shows a change.
+   * Called after an authorization of the code host was recorded. Starts a warming if its refs show a change.
    *
-   * @param complete whether it covers all refs: then absence counts too
+   * @param complete whether they are all refs: then absence counts too
    */
   observed(repository: CachedRepository, complete: boolean): void {
     const tips = repository.tips.recent();

@@ -33,7 +33,7 @@ function begin(bodies: BodyReaders, client: string): PlayedBody {
   };
 }
 
-/** A whole body; its place is given back at once. */
+/** Reads a whole body and releases it immediately. */
 async function whole(bodies: BodyReaders, client: string, bytes: number): Promise<number> {
   const body = begin(bodies, client);
   await body.arrive(bytes);
@@ -42,7 +42,7 @@ async function whole(bodies: BodyReaders, client: string, bytes: number): Promis
   return held.bytes.length;
 }
 
-describe("bodies of commands that are held at once", () => {
+describe("bodies of commands that are held concurrently", () => {
   const busy = (error: unknown): boolean => error instanceof GitError && error.code === "busy";
 
   it("large ones that never end keep no small one out, whoever sends it [svc 11.9]", async () => {
@@ -54,7 +54,7 @@ describe("bodies of commands that are held at once", () => {
     }
   });
 
-  it("one client holds a quarter at most, unless it is one body; an IPv6 network is one client", async () => {
+  it("one client holds a quarter, or one body; an IPv6 network is one client", async () => {
     const bodies = new BodyReaders(LIMITS);
     await begin(bodies, "2001:db8::1").arrive(2 * MIB);
     await assert.rejects(whole(bodies, "2001:db8::2", SMALL_BODY_BYTES + 1), busy);

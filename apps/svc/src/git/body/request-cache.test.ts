@@ -21,7 +21,7 @@ describe("RequestCache", () => {
     return body.commands[0].request;
   };
 
-  it("decodes as the protocol package does, and gives the same object for the same bytes", () => {
+  it("decodes as git-protocol does, and gives the same object for the same bytes", () => {
     const known = new RequestCache();
     const bytes = bodyOf(`want ${oid(1)}`, "done");
     const first = known.decode(bytes);
@@ -41,7 +41,7 @@ describe("RequestCache", () => {
     assert.deepEqual(again.commands[0]?.bytes, before);
   });
 
-  it("decodes what it cannot read anew each time, with the same error", () => {
+  it("decodes a malformed body again each time, with the same error", () => {
     const known = new RequestCache();
     for (let time = 0; time < 2; time++) {
       assert.throws(() => known.decode(Buffer.from("0003")), { code: "bad_length" });
@@ -69,7 +69,7 @@ describe("RequestCache", () => {
     assert.equal(known.bytes, 0);
   });
 
-  it("gives the arguments of a fetch once decoded, and its key for what the refs are now", async () => {
+  it("decodes the arguments of a fetch once; the key depends on the current refs", async () => {
     const known = new RequestCache();
     const request = requestOf(known.decode(bodyOf(`want ${oid(1)}`, "include-tag", "done")));
     const fetch = known.fetchOf(request);
@@ -92,7 +92,7 @@ describe("RequestCache", () => {
     }
   });
 
-  it("equal large bodies share one result, also while it is being decoded, and after a caller left", async () => {
+  it("equal large bodies share one result, even after a caller left", async () => {
     const wants = Array.from({ length: 2000 }, (_, number) => `want ${oid(number + 1)}`);
     const bytes = bodyOf(...wants, "done");
     const known = new RequestCache(1000);

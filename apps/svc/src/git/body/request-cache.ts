@@ -21,7 +21,7 @@ import {
   type ResponseKeyParts,
 } from "../../cache/responses/response-key.ts";
 
-/** Bytes of a body that is remembered, at most: some 20,000 wants. */
+/** Maximum bytes of a body that is remembered: about 20,000 wants. */
 const MAX_BODY_BYTES = 1024 * 1024;
 /** Bytes of all remembered bodies together. Decoded they take about three times as much. */
 const MAX_TOTAL_BYTES = 4 * 1024 * 1024;

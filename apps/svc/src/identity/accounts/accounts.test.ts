@@ -47,7 +47,7 @@ describe("code-host accounts", () => {
   });
 
   const accounts = (): Accounts => new Accounts({ store, oauth, clock, logger: silentLogger });
-  /** What a login at the code host gives. */
+  /** Logs in at the code host and returns the credential. */
   const login = async (): Promise<HostCredential> => {
     const url = oauth.authorizeUrl({ state: "s", challenge: "", redirectUri: CALLBACK });
     const back = await fetch(url.replace("&code_challenge=&", "&"), { redirect: "manual" });
@@ -97,7 +97,7 @@ describe("code-host accounts", () => {
     assert.equal(host.oauth.isLive(tokens[0] ?? ""), true);
   });
 
-  it("an instance that died during a renewal holds up the others for no longer than its lease", async () => {
+  it("an instance that dies in a renewal delays the others only until its lease ends", async () => {
     await accounts().connect("u1", await login());
     now += 8 * HOUR;
     await store.leases.acquire("account/u1", "the-dead", 20_000, now);
@@ -107,7 +107,7 @@ describe("code-host accounts", () => {
     assert.equal(host.oauth.isLive(token?.reveal() ?? ""), true);
   });
 
-  it("after a refusal of the code host it renews once, and not again for a token that was renewed meanwhile", async () => {
+  it("after a refusal it renews once, and not if another instance renewed already", async () => {
     const here = accounts();
     const first = await login();
     await here.connect("u1", first);
@@ -135,7 +135,7 @@ describe("code-host accounts", () => {
     assert.equal(renewals(), 1);
   });
 
-  it("a code host that is down while it renews keeps the account, and the token as long as it lives", async () => {
+  it("a failed renewal keeps the account, and the token until it expires", async () => {
     const here = accounts();
     const first = await login();
     await here.connect("u1", first);
@@ -160,7 +160,7 @@ describe("code-host accounts", () => {
     assert.equal(host.oauth.isLive((await here.accessToken("u1"))?.reveal() ?? ""), true);
   });
 
-  it("disconnecting forgets the credential and gives it back at the code host, or at least forgets it", async () => {
+  it("disconnecting forgets the credential, even if the code host cannot revoke it", async () => {
     const here = accounts();
     const first = await login();
     await here.connect("u1", first);

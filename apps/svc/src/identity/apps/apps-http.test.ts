@@ -144,7 +144,7 @@ describe("apps and webhooks over HTTP", () => {
     });
   }
 
-  it("an agent token is minted for an app's installation, and refused with what is missing", async () => {
+  it("an agent token needs an app's installation; the refusal names what is missing", async () => {
     const request = { repository: "acme/app", scopes: "contents:read", duration: "1h", type: "agent" };
     assert.equal((await send("POST", "/api/tokens", request)).status, 409);
     await register();
@@ -262,7 +262,7 @@ describe("apps and webhooks over HTTP", () => {
     const push = (name: string): string =>
       JSON.stringify({ ref: "refs/heads/main", repository: { full_name: name } });
 
-    it("a push warms the repository at once [svc 6.16]", async () => {
+    it("a push warms the repository immediately [svc 6.16]", async () => {
       const answer = await deliver(push("acme/app"));
       assert.deepEqual([answer.status, answer.json["status"], warmed], [202, "started", ["acme/app"]]);
       assert.equal((await svc.audited())[0]?.action, "webhook.received");

@@ -81,7 +81,7 @@ describe("apps", () => {
   };
   const register = async (which: TestApp = app): Promise<AppRecord> =>
     registry.register(ADMIN, { app_id: String(which.id), private_key: which.privateKey });
-  /** As it stands in the store. */
+  /** The token's record in the store. */
   const agentToken = async (appId: string, change: Partial<TokenRecord> = {}): Promise<TokenRecord> => {
     const record: TokenRecord = {
       id: "t1",
@@ -168,14 +168,14 @@ describe("apps", () => {
       }
     });
 
-    it("a clock that is ahead of the code host's by half a minute does no harm, by more is said", async () => {
+    it("a clock may be half a minute ahead; a larger difference is in the error", async () => {
       ahead = 30_000;
       await register();
       ahead = 15 * 60_000;
       await assert.rejects(register(host.apps.addApp("late")), /clock is wrong/);
     });
 
-    it("a code host that is down is no fault of the key", async () => {
+    it("a code host that is down is not reported as a fault of the key", async () => {
       host.inject({ path: /\/app$/ }, { status: 502, body: "planted" });
       await assert.rejects(register(), { code: "host_unreachable" });
     });
@@ -192,7 +192,7 @@ describe("apps", () => {
       await assert.rejects(registry.get(ADMIN, "none"), { code: "not_found" });
     });
 
-    it("an app of the configuration is registered without asking, once, and takes a new key", async () => {
+    it("an app of the configuration is registered once, offline, and takes a new key", async () => {
       const key = new Secret(pem("pkcs1"));
       await registry.seed("77", key);
       await registry.seed("77", key);
@@ -263,7 +263,7 @@ describe("apps", () => {
       host.apps.lifetime = 3600;
     });
 
-    it("many requests at once ask once", async () => {
+    it("many concurrent requests send one request to the code host", async () => {
       const { id } = await register();
       const first = host.apps.issued.length;
       const record = await agentToken(id);
@@ -295,7 +295,7 @@ describe("apps", () => {
           override async issue(...parameters: Parameters<HostAppsClient["issue"]>) {
             const issued = await super.issue(...parameters);
             await end(id);
-            // Of another instance, which knows nothing of what is under way here.
+            // Another instance revokes, which does not know the request that runs here.
             await instance()[1].revokeFor("t1");
             return issued;
           }
@@ -308,7 +308,7 @@ describe("apps", () => {
       });
     }
 
-    it("a code host that is down during a revocation does not keep it from happening here", async () => {
+    it("a revocation takes effect here even if the code host is down", async () => {
       const { id } = await register();
       const record = await agentToken(id);
       const outcome = await tokens.forToken(record);
@@ -369,7 +369,7 @@ describe("apps", () => {
       assert.match(gone.kind === "refused" ? gone.message : "", /does not take the key of app/);
     });
 
-    it("a code host that is down is no refusal, and is asked again", async () => {
+    it("a code host that is down is not a refusal, and is asked again", async () => {
       const { id } = await register();
       host.inject({ path: /access_tokens$/, times: 1 }, { status: 503, body: "planted" });
       const outcome = await tokens.forToken(await agentToken(id));
@@ -396,7 +396,7 @@ describe("apps", () => {
     });
   });
 
-  it("scopes become permissions: * asks for nothing narrower, workflows are only ever written", () => {
+  it("* sets no permissions, and workflows are always requested for writing", () => {
     assert.equal(permissionsFor({ "*": "write" }), undefined);
     assert.deepEqual(permissionsFor({ workflows: "read", projects: "read", contents: "write" }), {
       repository_projects: "read",

@@ -130,7 +130,7 @@ export class AllowedUsers {
         allowed = answers.peek(userId)?.allowed ?? true;
       }
     }
-    // What was asked under other lists is not remembered under these.
+    // A result for other lists must not be remembered for these lists.
     if (answers === this.#answers) this.#answers.set(userId, { allowed, until: clock.monotonic() + keptMs });
     return allowed;
   }

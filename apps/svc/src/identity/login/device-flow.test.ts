@@ -74,7 +74,7 @@ describe("the device flow (RFC 8628)", () => {
     assert.equal(await poll(deviceCode), "access_denied");
   });
 
-  /** What a session is that an admin approved so. */
+  /** The identity of a session that was approved with this answer. */
   const approved = async (answer: "user" | "admin", who: Identity): Promise<Identity | undefined> => {
     const begun = await flow.begin("cli", DEVICE, true);
     await flow.decide(begun.userCode, who, answer, NO_CLIENT);
@@ -82,7 +82,7 @@ describe("the device flow (RFC 8628)", () => {
     return given.kind === "session" ? sessions.authenticate(given.session.token.reveal()) : undefined;
   };
 
-  it("an admin's program is no admin unless the admin says so, and then as long as the admin is one [svc 8.11]", async () => {
+  it("a program is an admin only if its admin says so, and while the admin is one [svc 8.11]", async () => {
     sessions.setAdmins(["alice"]);
     const admin: Identity = { ...alice, role: "admin" };
     assert.deepEqual(

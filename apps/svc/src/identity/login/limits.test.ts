@@ -6,7 +6,7 @@ import { LoginLimits } from "./login-limits.ts";
 import { returnPath } from "./return-to.ts";
 
 describe("return_to", () => {
-  it("leads to pages of ours", () => {
+  it("leads to pages of this service", () => {
     for (const path of [
       "/ui",
       "/ui?a=b",

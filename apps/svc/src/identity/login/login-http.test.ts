@@ -101,7 +101,7 @@ describe("login over HTTP, in production mode", () => {
     );
   });
 
-  it("cookies: HttpOnly, SameSite=Lax, no Secure over http; the login's own under /auth for 10 minutes", async () => {
+  it("cookies are HttpOnly and SameSite=Lax; the login's are for /auth and 10 minutes", async () => {
     const browser = new Browser(base);
     const begun = await browser.open("/auth/login");
     assert.match(
@@ -115,7 +115,7 @@ describe("login over HTTP, in production mode", () => {
     );
   });
 
-  it("behind https a cookie that pages of sibling names may have set is no session", async () => {
+  it("behind https a cookie that pages of sibling names may have set is refused", async () => {
     const secure = await startAdministration({ baseUrl: "https://svc.example" });
     const token = await secure.session("mallory", "user");
     const status = async (name: string): Promise<number> =>
@@ -148,7 +148,7 @@ describe("login over HTTP, in production mode", () => {
     assert.equal((await browser.open("/admin/users")).status, 200);
   });
 
-  it("a session that was there before is ended by the login, and its token is not used on (fixation)", async () => {
+  it("a login ends the session that the browser had, so that its token is not reused", async () => {
     const browser = new Browser(base);
     await browser.signIn();
     const first = browser.cookies.get("svc_session");
@@ -158,7 +158,7 @@ describe("login over HTTP, in production mode", () => {
     assert.equal(answer.status, 401);
   });
 
-  it("a login that begins under another name of this machine begins anew under its own: cookies belong to names", async () => {
+  it("a login under another name of the machine is redirected to the base address", async () => {
     const answer = await fetch(`${svc.url}/auth/login?return_to=%2Fadmin`, { redirect: "manual" });
     assert.equal(answer.headers.get("location"), `${base}/auth/login?return_to=%2Fadmin`);
     assert.equal(answer.headers.get("set-cookie"), null);
@@ -260,7 +260,7 @@ describe("login over HTTP, in production mode", () => {
     assert.equal((await svc.audited())[0]?.action, "account.disconnected");
   });
 
-  it("every form with a session cookie needs our own Origin: a foreign one, null and none are refused", async () => {
+  it("forms with a session cookie are refused with a foreign, null or missing Origin", async () => {
     host.oauth.settings.consent = { login: "root" };
     const browser = new Browser(base);
     await browser.signIn();
@@ -287,7 +287,7 @@ describe("login over HTTP, in production mode", () => {
     assert.deepEqual([me["username"], me["account"]], ["root", "connected"]);
   });
 
-  it("bad input of the session endpoints: unknown parameters, methods, ids and tokens of the wrong kind", async () => {
+  it("session endpoints refuse unknown parameters, methods, ids and kinds of tokens", async () => {
     const browser = new Browser(base);
     await browser.signIn();
     assert.equal((await api(browser, "/api/sessions?all=maybe")).status, 400);
@@ -346,7 +346,7 @@ describe("login over HTTP, in production mode", () => {
     const poll = async (code: string): Promise<Record<string, unknown>> =>
       json(await post("/auth/device/token", { grant_type: GRANT, device_code: code, client_id: "svc-cli" }));
 
-    it("POST /auth/device/code, a person's yes at /auth/device, POST /auth/device/token [svc 6.17]", async () => {
+    it("POST /auth/device/code, approval at /auth/device, POST /auth/device/token [svc 6.17]", async () => {
       const code = await json(await post("/auth/device/code", { client_id: "svc-cli", scope: "any" }));
       assert.deepEqual(
         [code["verification_uri"], code["expires_in"], code["interval"]],
@@ -378,7 +378,7 @@ describe("login over HTTP, in production mode", () => {
         unknown
       >[];
       assert.deepEqual(new Set(listed.map(({ device }) => device)), new Set(["svc-cli", null]));
-      // What is a person's own: other sessions, the account, pages, other programs.
+      // A program has no access to the user's other sessions, account, pages and programs.
       const browsers = listed.find(({ device }) => device === null);
       for (const own of [`/api/sessions/${String(browsers?.["id"])}`, "/api/account"]) {
         const refused = await fetch(svc.url + own, { method: "DELETE", headers: bearer });
@@ -401,7 +401,7 @@ describe("login over HTTP, in production mode", () => {
       assert.equal((await poll(String(code["device_code"])))["error"], "expired_token");
     });
 
-    it("no is no, and whatever is not yes is no", async () => {
+    it("a refusal and every unknown answer refuse the device", async () => {
       const browser = new Browser(base);
       await browser.signIn();
       for (const decision of ["deny", "", "APPROVE"]) {

@@ -52,7 +52,7 @@ describe("login against a certified OpenID provider", () => {
     await store.close();
   });
 
-  /** What the browser brings back. */
+  /** The callback of the browser. */
   const consent = async (begun: BegunLogin, decline = false): Promise<LoginCallback> => {
     let back = new URL(CALLBACK);
     const callback = (url: URL): URL => {
@@ -64,7 +64,7 @@ describe("login against a certified OpenID provider", () => {
     return { code: get("code"), state: get("state"), error: get("error"), issuer: get("iss") };
   };
 
-  it("PKCE, the issuer in the callback (RFC 9207), and a credential that is renewed with a rotated refresh token", async () => {
+  it("uses PKCE, checks the issuer (RFC 9207), and renews with a rotated refresh token", async () => {
     const begun = await login.begin(null);
     const callback = await consent(begun);
     assert.equal(callback.issuer, provider.issuer);
@@ -82,7 +82,7 @@ describe("login against a certified OpenID provider", () => {
     ahead = 0;
   });
 
-  it("a replayed code, a code with another login's verifier and a declined login are refused", async () => {
+  it("refuses a replayed code, another login's verifier and a declined login", async () => {
     const refused = { code: "login_refused" };
     const [one, two] = [await login.begin(null), await login.begin(null)];
     const { code } = await consent(one);

@@ -5,8 +5,8 @@ const HOME = "/ui";
 const MAX_LENGTH = 500;
 
 /**
- * The path to go on with after a login, out of what a request asked for: a page of ours, or `/ui`. An absolute address,
- * `//other.example`, `/\other.example` and their kin never come through, as the path is taken apart and put together anew.
+ * The path to redirect to after a login, from the `return_to` of a request: a page of this service, or `/ui`. The path is
+ * parsed and built again, so absolute addresses, `//other.example` and `/\other.example` never pass.
  */
 export function returnPath(asked: string | null | undefined): string {
   if (asked === null || asked === undefined || asked.length > MAX_LENGTH) return HOME;

@@ -38,7 +38,7 @@ describe("sessions", () => {
     assert.equal(await sessions().authenticate(token.reveal()), undefined);
   });
 
-  it("admins by login are admins in any live session, and no longer when they are taken off the list", async () => {
+  it("listed admins are admins in any live session, until they are off the list", async () => {
     const { token } = await sessions().start(alice, "user", NO_CLIENT);
     assert.equal((await sessions(["ALICE"]).authenticate(token.reveal()))?.role, "admin");
     assert.equal((await sessions().authenticate(token.reveal()))?.role, "user");
@@ -70,7 +70,7 @@ describe("sessions", () => {
     assert.deepEqual(await sessions().list(admin, true), []);
   });
 
-  it("an administration token is no session: it is not listed, and not ended as one", async () => {
+  it("an administration token is neither listed nor ended as a session", async () => {
     const { record, identity } = await sessions().start(alice, "user", NO_CLIENT);
     const token = { ...record, id: "t1", tokenHash: "x", kind: "administration" as const };
     await store.sessions.insert(token);

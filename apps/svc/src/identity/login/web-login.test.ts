@@ -77,7 +77,7 @@ describe("login with an account of the code host", () => {
     });
   };
 
-  /** What the browser brings back from the code host. */
+  /** The callback of the browser after the code host's page. */
   const consent = async (begun: BegunLogin): Promise<LoginCallback> => {
     const answer = await fetch(begun.location, { redirect: "manual" });
     const url = new URL(answer.headers.get("location") ?? "");
@@ -113,7 +113,7 @@ describe("login with an account of the code host", () => {
     assert.equal(returnTo, "/ui");
   });
 
-  it("the same account is the same user after a renaming, and the next owner of the login is another", async () => {
+  it("a renamed account stays the same user; the next owner of its login is another", async () => {
     const signIn = async (): Promise<{ userId: string; login: string }> => {
       const begun = await instance().begin(null);
       return (await instance().finish(await consent(begun), begun.cookie.value, NO_CLIENT)).session.identity;
@@ -151,7 +151,7 @@ describe("login with an account of the code host", () => {
     };
     const REFUSED = "The account alice may not sign in here";
 
-    it("everybody where no list is set, else those listed, in any case of letters, and members", async () => {
+    it("everybody without lists, else listed users in any letter case, and members", async () => {
       assert.equal(await attempt({}), "alice");
       assert.equal(await attempt({ users: ["ALICE"] }), "alice");
       assert.equal(await attempt({ users: ["bob"] }), REFUSED);
@@ -168,7 +168,7 @@ describe("login with an account of the code host", () => {
       assert.equal(host.oauth.isLive(host.oauth.issued.at(-1) ?? ""), false);
     });
 
-    it("a code host that does not tell the organizations is no yes", async () => {
+    it("a code host that does not show the organizations allows nobody", async () => {
       for (const [status, message] of [
         [403, /does not show the organizations/],
         [500, /could not be asked/],
@@ -299,7 +299,7 @@ describe("login with an account of the code host", () => {
       });
     }
 
-    it("a code host that is slow, before its answer and in its middle: host_unreachable, in time", async () => {
+    it("a code host that is slow before or in its response is host_unreachable", async () => {
       for (const fault of [{ hang: true }, { stallAfterBytes: 5 }] as const) {
         const login = instance({ timeoutMs: 100 });
         const begun = await login.begin(null);

@@ -30,7 +30,7 @@ export const REFERENCE_FIELDS: Readonly<Record<string, readonly string[]>> = {
     "isPrivate",
     "viewerPermission",
   ],
-  // Beside the checks and pull requests that they belong to.
+  // These fields are in addition to the checks and pull requests that the types belong to.
   BranchProtectionRule: ["requiresStrictStatusChecks", "requiredApprovingReviewCount"],
   Workflow: ["name"],
   WorkflowRun: ["event", "workflow"],

@@ -3,7 +3,7 @@ import type { AddedContent } from "../workflow-writes.ts";
 
 /** Content that a mutation adds, before its ids are resolved. */
 export interface ContentOfMutation {
-  /** Of the repository or of a value in it. */
+  /** Id of the repository or of a value in it. */
   readonly id: string;
   /** Undefined: the pull request that `id` is. */
   readonly revision?: string;

@@ -65,7 +65,7 @@ describe("GraphQL scopes", () => {
     });
   }
 
-  // What REST asks for the same: neither texts nor names, ids, numbers, and whether something is there at all.
+  // REST needs the same right for texts, names, ids, numbers, and for whether an object exists.
   const guarded: [fields: string, needed: string][] = [
     ["labels(first: 9) { nodes { name description } }", "issues:read"],
     ["labels(first: 9) { totalCount }", "pull_requests:read"],
@@ -106,13 +106,13 @@ describe("GraphQL scopes", () => {
     });
   }
 
-  it("a repository that a permitted value leads to is no way around what guards its issues", async () => {
+  it("a repository behind a permitted value still needs the right for its issues", async () => {
     const query = `{ ${OWN} { pullRequest(number: 1) { labels(first: 1) { nodes { name } } repository { issues(first: 1) { totalCount } } } } }`;
     assert.notEqual(await ofGraphql(limits("pull_requests:read"), query), "allowed");
     assert.equal(await ofGraphql(limits("pull_requests:read,issues:read"), query), "allowed");
   });
 
-  it("labels are opened by either right, are no way to issues, and are changed by either right to write [svc 9.8]", async () => {
+  it("either right reads labels, with write it changes them; neither opens issues [svc 9.8]", async () => {
     const ofRepository = `{ ${OWN} { labels(first: 9) { nodes { name } } pullRequests(first: 1) { nodes { title } } } }`;
     assert.equal(await ofGraphql(limits("pull_requests:read"), ofRepository), "allowed");
     const behind = `{ ${OWN} { labels(first: 9) { nodes { issues(first: 1) { nodes { title } } } } } }`;
@@ -338,7 +338,7 @@ describe("GraphQL scopes", () => {
     assert.match(await ofGraphql(ALL, two, {}, "C"), /no such operation/);
   });
 
-  it("bodies that are no single request are refused", () => {
+  it("refuses bodies that are not a single request", () => {
     for (const body of [
       [{ query: "{a}" }],
       null,

@@ -193,7 +193,7 @@ export const GITHUB_REST_RULES: readonly RestRule[] = [
   all("/applications", refused("it belongs to an app")),
   all("/installation", refused("it belongs to an app")),
   all("/marketplace_listing", refused("it belongs to an app")),
-  all("/credentials", refused("it revokes credentials of others")),
+  all("/credentials", refused("it revokes credentials of other users")),
   all("/assignments", refused("it belongs to an account")),
   all("/classrooms", refused("it belongs to an account")),
   all("/enterprises", refused("it belongs to an account")),
