@@ -20,8 +20,7 @@ const CLEAN_FOLDERS = [
   "packages/ssh-protocol/",
   "packages/web-kit/",
   "tests/house/",
-  "tests/interop/agent-web/",
-  "tests/interop/clients/",
+  "tests/interop/",
   "tests/testkit/",
   "tools/",
 ];

@@ -79,7 +79,7 @@ describe("fetches of a caller that the code host refuses", () => {
   after(() => codeHost.stop());
 
   for (const addresses of [1, 20]) {
-    it(`1.2 million wants, ${addresses} address(es): others are served, memory is limited [svc 1.20]`, async (t) => {
+    it(`1.2 million wants, ${addresses} address(es): others are served, memory stays low [svc 1.20]`, async (t) => {
       const svc = await startSvc({ codeHost });
       try {
         await svc.addCachedRepository("org", "private");

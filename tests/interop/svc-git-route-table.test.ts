@@ -101,7 +101,7 @@ describe("the table of git routes", { timeout: 120_000 }, () => {
       stand.codeHost.clearFaults();
     });
 
-    it(`${name}: passes on redirects to another server: ${route.redirects}`, async () => {
+    it(`${name}: policy for redirects to another server: ${route.redirects}`, async () => {
       stand.codeHost.inject(
         { path: /\/r/, times: 2 },
         { status: 302, headers: { Location: "https://other.example/x" } },

@@ -197,7 +197,7 @@ describe("what crosses, and what does not", () => {
   });
   after(() => stand.stop());
 
-  it("cookies and unknown headers stay here; the user agent and a valid request id pass", async () => {
+  it("cookies and unknown headers stay; the user agent and a valid request id pass", async () => {
     stand.codeHost.inject(
       { path: /info\/refs/, times: 1 },
       { headers: { "set-cookie": "s=1", "x-powered-by": "x" } },

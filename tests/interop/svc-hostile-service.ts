@@ -12,7 +12,7 @@ import { mintedTokenSchema, tokenSchema } from "../../apps/svc/src/admin-api/tok
 export const HOSTILE =
   "evil\u001b[2J\u001b]0;title\u0007\u001b]52;c;ZWNobw==\u0007\u009b31m\u0090\u007f\u202e\u2066\u200b\u2028\u0085\r\nsvc: forged\t\u0000";
 
-/** What the service answers with: records with hostile text in every field, refusals, a list that fills a pipe, or none. */
+/** Responses of the service: records with hostile text in every field, refusals, or a list that fills a pipe. */
 export type HostileMode = "records" | "refusals" | "long";
 
 export interface HostileService {

@@ -36,7 +36,7 @@ describe("hostile callers of svc", { timeout: 120_000 }, () => {
     return [answer.status, JSON.stringify(headers), await answer.text()];
   }
 
-  it("a limited token does not learn which other repositories are listed, nor which there are", async () => {
+  it("a limited token does not learn which other repositories are listed or exist", async () => {
     const { token } = await stand.mint("acme/widgets", "contents:read");
     for (const [path, body] of [
       ["info/refs?service=git-upload-pack", undefined],
@@ -60,7 +60,7 @@ describe("hostile callers of svc", { timeout: 120_000 }, () => {
     }
   });
 
-  it("an LFS batch of a token for another repository is refused before its body is read", async () => {
+  it("an LFS batch for another repository is refused before its body is read", async () => {
     const { token } = await stand.mint("acme/widgets", "contents:read");
     const status = await new Promise((resolve, reject) => {
       const outgoing = request(`${stand.svc.url}/acme/other.git/info/lfs/objects/batch`, {

@@ -39,7 +39,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
       SVC_DEV_HOST_TOKEN: HOST_TOKEN,
       SVC_CACHE_ENABLED: "true",
     };
-    // At once, on an empty database: one of them migrates, the other waits.
+    // Both start concurrently on an empty database: one of them migrates, and the other waits.
     [one, two] = await Promise.all([startSvc({ codeHost: host, env }), startSvc({ codeHost: host, env })]);
     admin = String(
       (await call(one, "POST", "/auth/test-login", "", { username: "root", role: "admin" }))["session_token"],
@@ -93,14 +93,14 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     assert.equal((await send(one, "GET", "/api/tokens", bob)).status, 401);
   });
 
-  it("a token minted at one opens the other; revoked there, it is dead here within 2 seconds [svc 9.5]", async () => {
+  it("a token minted at one opens the other; revoked there, it ends here in 2 seconds [svc 9.5]", async () => {
     const { token, id } = await mint(one);
     assert.equal(await lsRemote(one, token), 0);
     assert.equal(await lsRemote(two, token), 0);
     assert.equal((await send(two, "DELETE", `/api/tokens/${id}`, admin)).status, 204);
     const revokedAt = performance.now();
     assert.notEqual(await lsRemote(two, token), 0, "at once where it was revoked");
-    // Hammered meanwhile, so that it stays in memory as long as it may.
+    // Constant requests keep the token in memory as long as possible.
     const path = "/acme/widgets.git/info/refs?service=git-upload-pack";
     for (;;) {
       const askedAt = performance.now();
@@ -110,7 +110,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     }
   });
 
-  it("an administration token revoked at one is dead at the other at once", async () => {
+  it("an administration token revoked at one is invalid at the other immediately", async () => {
     const made = await call(one, "POST", "/api/admin-tokens", admin, { name: "ci", duration: "1h" });
     const token = String(made["token"]);
     assert.equal((await send(two, "GET", "/api/cached-repos", token)).status, 200);
@@ -129,7 +129,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     }
   });
 
-  it("a database that is down answers 503 with Retry-After, not ready, and the service goes on when it is back [svc 10.10]", async () => {
+  it("a database that is down is 503 with Retry-After, and the service recovers [svc 10.10]", async () => {
     const { token } = await mint(one);
     const path = "/acme/widgets.git/info/refs?service=git-upload-pack";
     const database = new URL(dsn).pathname.slice(1);

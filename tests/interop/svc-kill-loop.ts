@@ -21,7 +21,7 @@ const KILL_WITHIN_MS = 700;
 /** Rounds of clones in folders that are fetched into again. */
 const KEPT_CLONES = 4;
 
-/** What a client does, and how its result is held against the code host. */
+/** An operation of a client, and the way to compare its result with the code host. */
 interface Work {
   readonly args: (url: string, folder: string) => readonly string[];
   readonly isWhole: boolean;

@@ -6,7 +6,7 @@ import { killLoop } from "./svc-kill-loop.ts";
 const SHARE = 0.02;
 
 describe("two processes over one cache folder", { timeout: 480_000 }, () => {
-  it("kill -9 of one at random moments of clones: no clone is wrong, the other serves on, the store is clean [svc 3.2]", async () => {
+  it("kill -9 of one during clones: no clone is wrong, and the other serves on [svc 3.2]", async () => {
     const { kills, right } = await killLoop({ minKills: 4, seconds: loopSeconds(SHARE) });
     assert.ok(kills >= 4 && right > kills, `${right} clones were right after ${kills} kills`);
   });

@@ -68,7 +68,7 @@ describe("slow and giant requests do no harm", () => {
     assert.match(text(), /^HTTP\/1\.1 431 /);
   });
 
-  it("a hundred clients that drip their heads are cut off after 20 s, and clones are served meanwhile [svc 11.8]", async () => {
+  it("slow heads of a hundred clients are cut off after 20 s, and clones are served [svc 11.8]", async () => {
     const drips = await Promise.all(Array.from({ length: 100 }, async () => open(svc)));
     const startedAt = performance.now();
     const dripping = setInterval(() => {
@@ -111,7 +111,7 @@ describe("slow and giant requests do no harm", () => {
   });
 });
 
-it("server.max_connections: connections beyond are closed at once, and those before go on [svc 11.11]", async () => {
+it("server.max_connections: excess connections are closed, and earlier ones go on [svc 11.11]", async () => {
   const svc = await startSvc({ codeHost, env: { SVC_SERVER_MAX_CONNECTIONS: "20" } });
   const all = await Promise.all(
     Array.from({ length: 30 }, async (_, index) => open(svc, `127.0.0.${(index % 2) + 1}`)),
@@ -129,7 +129,7 @@ it("server.max_connections: connections beyond are closed at once, and those bef
   assert.equal(await svc.stop(), 0);
 });
 
-it("server.max_connections: three quarters are of one address at most; what it holds beyond is closed, and others are served [svc 11.9]", async () => {
+it("server.max_connections: one address gets three quarters, and others are served [svc 11.9]", async () => {
   const svc = await startSvc({ codeHost, env: { SVC_SERVER_MAX_CONNECTIONS: "20" } });
   const held = await Promise.all(Array.from({ length: 30 }, async () => open(svc, "127.0.0.2")));
   let closed = 0;

@@ -254,7 +254,7 @@ describe("svc in production mode, with logins at a code host", { timeout: 480_00
     assert.equal(host.apps.revoked.has(issued?.token ?? ""), true);
     assert.notEqual((await clone(`x:${token}`, "six")).code, 0);
 
-    // Warming stands on the same app.
+    // Warming uses the same app.
     const cached = await api("POST", "/api/cached-repos", { owner: "acme", name: "secret" });
     assert.equal((await api("POST", `/api/cached-repos/${String(cached.body["id"])}/warm`)).status, 202);
     const warmed = async (): Promise<boolean> =>

@@ -13,13 +13,13 @@ const LS_REFS = command("ls-refs", ["ref-prefix HEAD", "ref-prefix refs/heads/",
 interface Received {
   readonly status: number;
   readonly state: string;
-  /** Of the whole answer. */
+  /** Digest of the complete response. */
   readonly digest: string;
   /** Without framing. */
   readonly pack: Buffer;
 }
 
-describe("200 clones at once", { timeout: 480_000 }, () => {
+describe("200 concurrent clones", { timeout: 480_000 }, () => {
   let stand: Stand;
   before(async () => {
     stand = await startStand();
@@ -114,7 +114,7 @@ describe("200 clones at once", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(`${stand.storagePath}/org/r.git`), await contentOf(path));
   });
 
-  it("fetches of many kinds while the repository moves on and its packs are replaced: no answer is cut, all is right [svc 3.4]", async () => {
+  it("no fetch fails or is wrong while the repository changes and packs are replaced [svc 3.4]", async () => {
     const { path } = await stand.codeHost.addRepository("org", "moving", {
       build: (dir) => repositories.merges(dir),
     });

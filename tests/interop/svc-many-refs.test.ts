@@ -83,7 +83,7 @@ describe("a repository with very many branches", { timeout: 480_000 }, () => {
   };
 
   it(
-    `${FETCHES} concurrent fetches of all branches stay within the memory budget, which is given back [svc 2.23]`,
+    `${FETCHES} concurrent fetches of all branches stay within the memory limit [svc 2.23]`,
     { skip: process.platform !== "linux" && "reads /proc" },
     async () => {
       for (const name of ["one", "two"]) {

@@ -88,7 +88,7 @@ describe("200,000 distinct wants of a caller that is authorized", { timeout: 900
     return await objectsIn(folder);
   }
 
-  it("are answered as git upload-pack answers them, by the code host and from the mirror", async (t) => {
+  it("get the answers of git upload-pack, from the code host and from the mirror", async (t) => {
     const body = command("fetch", ["no-progress", ...blobs.map((oid) => `want ${oid}`), "done"]);
     const served = await run("git", ["upload-pack", "--stateless-rpc", path], {
       env: { ...gitEnvironment(), GIT_PROTOCOL: "version=2" },
@@ -111,7 +111,7 @@ describe("200,000 distinct wants of a caller that is authorized", { timeout: 900
     }
   });
 
-  it("git backfill's fetches, 50,000 blobs at a time, bring what a clone without blobs lacks", async () => {
+  it("git backfill, 50,000 blobs at a time, completes a clone without blobs", async () => {
     const clone = stand.folder("partial");
     const url = `${stand.url}/org/warm`;
     const cloned = await stand.git(["clone", "-q", "--bare", "--filter=blob:none", url, clone]);

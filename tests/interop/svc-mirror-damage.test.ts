@@ -67,7 +67,7 @@ describe("a damaged file of a mirror", () => {
     readonly file: string;
     readonly path: (repository: string) => Promise<string>;
     readonly damages: readonly Damage[];
-    /** What becomes of the mirror. Default: it, or the file, is set aside. */
+    /** Result for the mirror. Default: the mirror, or the file, is quarantined. */
     readonly outcome?: "may stay";
   }
   const packed =
@@ -155,7 +155,7 @@ describe("a damaged file of a mirror", () => {
     },
   ];
 
-  /** Puts the sound mirror back, and removes what was set aside and stored. */
+  /** Restores the undamaged mirror, and removes quarantined data and stored responses. */
   const restore = async (): Promise<void> => {
     await stand.cache.settled();
     for (const path of [
@@ -207,7 +207,7 @@ describe("a damaged file of a mirror", () => {
           try {
             assert.equal(await clone(next), "right");
             await next.cache.settled();
-            // Now that it is open, or was set aside.
+            // The second clone meets a mirror that is open, or was quarantined.
             assert.equal(await clone(next, ["--bare", "--filter=blob:none"]), "right");
             await next.cache.settled();
             if (outcome !== "may stay" && kind !== missing && file !== "packed-refs") {

@@ -61,7 +61,7 @@ describe("svc git-credential", () => {
   const git = (args: readonly string[]): Promise<Finished> => run("git", args, { env: environment });
   const kept = join(".", "cache", "svc", "git-credential.json");
 
-  it("stock git clones a private repository with a token that it minted for that one alone, and uses it again", async () => {
+  it("stock git clones a private repository with its own token, and uses it again", async () => {
     for (const name of ["first", "second"]) {
       const cloned = await git([...helper(), "clone", "-q", `${svc.url}/org/one`, join(folder.path, name)]);
       assert.equal(cloned.code, 0, cloned.stderr);
@@ -94,7 +94,7 @@ describe("svc git-credential", () => {
     assert.equal(again.code, 0, again.stderr);
   });
 
-  it("answers nothing for another host, and says what to set where git names no repository", async () => {
+  it("prints nothing for another host, and says what to set without a repository", async () => {
     const ask = (input: string): Promise<Finished> =>
       run("sh", ["-c", `printf '%b' "$1" | '${SVC_LAUNCHER}' git-credential get`, "sh", input], {
         env: environment,

@@ -74,7 +74,7 @@ const textOf = (attributes: readonly Attribute[], key: string): string | undefin
   return value?.stringValue ?? value?.intValue?.toString();
 };
 
-it("with OTEL_EXPORTER_OTLP_ENDPOINT each request is a span under the caller's trace, and the log's lines are exported", async () => {
+it("with OTEL_EXPORTER_OTLP_ENDPOINT requests become spans, and log lines too", async () => {
   const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`;
   const svc = await startSvc({
     codeHost,

@@ -58,7 +58,7 @@ describe("the release of svc", { timeout: 240_000 }, () => {
     assert.match(old.stderr, /needs Node 26/);
   });
 
-  it("serves clones from its cache, its store filled by the threads that it brought along", async () => {
+  it("serves clones from its cache, with a store that its own threads fill", async () => {
     const headers = { ...json, Authorization: `Bearer ${session}` };
     const body = JSON.stringify({ owner: "org", name: "r" });
     const added = await fetch(`${svc.url}/api/cached-repos`, { method: "POST", headers, body });

@@ -82,7 +82,7 @@ after(async () => {
   await folder.remove();
 });
 
-it("SIGHUP: admins count for sessions that run, the certificate is read again, the log level follows; the rest is named [svc 7.12]", async () => {
+it("SIGHUP applies admins, certificate and log level, and names the other changes [svc 7.12]", async () => {
   const login = await curl(
     "-H",
     "Content-Type: application/json",
@@ -113,7 +113,7 @@ it("SIGHUP: admins count for sessions that run, the certificate is read again, t
   assert.match(stdout, /subject=CN = second/);
 });
 
-it("SIGUSR1 with a faulty file: what is in effect stays, and the log says what is wrong where", async () => {
+it("SIGUSR1 with a faulty file: the settings stay, and the log locates the fault", async () => {
   await writeFile(file, text("bob", "shout"));
   const line = await reload("SIGUSR1");
   assert.equal(line["level"], "error");

@@ -87,7 +87,7 @@ describe("a damaged stored response", () => {
     );
   });
   after(() => stand.stop());
-  /** Every test begins with a sound file, and nothing set aside. */
+  /** Each test begins with an undamaged file, and without quarantined files. */
   beforeEach(async () => {
     await stand.cache.settled();
     const inUse = new Set([file, otherFile, join(responses(), "origin.json")]);
@@ -165,7 +165,7 @@ describe("a damaged stored response", () => {
     });
   }
 
-  it("in the middle of sending ends in an error that names this service, and the next try is right [svc 2.29]", async () => {
+  it("while sending ends in an error that names this service, and the next is right [svc 2.29]", async () => {
     const outgoing = httpRequest(`${stand.url}/org/one/git-upload-pack`, {
       method: "POST",
       agent: false,

@@ -36,7 +36,7 @@ describe("planted secrets", { timeout: 240_000 }, () => {
   let dsn: string;
   /** Everything that callers were answered, but for the answers that are there to give a secret. */
   const answers: string[] = [];
-  /** What the service itself gave out once. */
+  /** Secrets that the service issued. */
   const issued: string[] = [];
   let admin = "";
 
@@ -169,7 +169,7 @@ describe("planted secrets", { timeout: 240_000 }, () => {
 
   it("are in no audit record", async () => {
     let trail = "";
-    // Rows follow their deeds within seconds, later when the database was away.
+    // Audit rows follow their actions within seconds, or later when the database was away.
     for (let tries = 0; tries < 600 && !trail.includes('"action":"access.denied"'); tries++) {
       trail = await send("GET", "/api/audit?limit=1000", admin);
       await sleep(100);

@@ -9,7 +9,7 @@ import { startSvc, tempFolder } from "@devplat/testkit";
 const MAX_MODULES = 800;
 const HOOK = new URL("loaded-modules.ts", import.meta.url);
 
-/** The package of a file, or of ours the folder: `kysely`, `apps/svc/src/cache`. */
+/** The package of a file, or the folder of a file of this repository: `kysely`, `apps/svc/src/cache`. */
 function ownerOf(url: string): string {
   const path = fileURLToPath(url);
   const [, library] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path) ?? [];
@@ -24,7 +24,7 @@ function largest(urls: readonly string[]): string {
   return most.map(({ owner, length }) => `${length} ${owner}`).join(", ");
 }
 
-it(`a start of svc from its sources loads at most ${MAX_MODULES} modules, and none for pages, API, YAML or connections`, async () => {
+it(`svc starts with at most ${MAX_MODULES} modules, none of pages, API or YAML`, async () => {
   const folder = await tempFolder("svc-modules");
   const file = join(folder.path, "modules");
   const svc = await startSvc({

@@ -21,7 +21,7 @@ describe("a damaged pack while the service runs", () => {
   });
   after(() => stand.stop());
 
-  it("is set aside alone; what it held is fetched again, and the store is clean [svc 2.32]", async () => {
+  it("is quarantined alone; its content is fetched again, and the store is clean [svc 2.32]", async () => {
     const { path } = await stand.codeHost.addRepository("org", "one", {
       build: (dir) => repositories.linear(dir),
     });
@@ -40,7 +40,7 @@ describe("a damaged pack while the service runs", () => {
     await clone("second");
     const later = (await packs()).find((name) => name !== base)!;
     await damage(join(store, "objects", "pack", later));
-    // Read anew: what the process has in memory is sound.
+    // A new process reads the files again. The data in memory is undamaged.
     const next = await startStand({
       storagePath: stand.storagePath,
       hostUrl: stand.codeHost.url,

@@ -37,7 +37,7 @@ const openAt = async (dsn: string): Promise<Store> => openStore(settings(dsn), a
 storeContract("postgres", async () => openAt(await server.createDatabase()));
 
 describe("postgres store", () => {
-  it("database behind: an empty database refuses the start, and migrate makes it current", async () => {
+  it("database behind: an empty database refuses the start until migrate", async () => {
     const dsn = await server.createDatabase();
     await assert.rejects(
       openStore(settings(dsn), async () => KEYS, false),
@@ -52,7 +52,7 @@ describe("postgres store", () => {
     await database.close();
   });
 
-  it("database ahead: one that a newer program migrated is refused, with the name of what is unknown", async () => {
+  it("database ahead: one with an unknown migration is refused, with its name", async () => {
     const dsn = await server.createDatabase();
     await (await openAt(dsn)).close();
     const db = await openPostgres({ dsn: new Secret(dsn), maxConnections: 1 });
@@ -61,7 +61,7 @@ describe("postgres store", () => {
     await assert.rejects(openAt(dsn), { code: "database_ahead", message: /9999_later/ });
   });
 
-  it("instances that start at once migrate once", async () => {
+  it("instances that start concurrently migrate once", async () => {
     const dsn = await server.createDatabase();
     const databases = await Promise.all([1, 2, 3, 4].map(async () => openDatabase(settings(dsn))));
     const applied = await Promise.all(databases.map(async (each) => each.migrate()));
@@ -72,7 +72,7 @@ describe("postgres store", () => {
     }
   });
 
-  it("reports of two instances about the same tokens, in any order, do not block each other", async () => {
+  it("concurrent reports of two instances about the same tokens do not block", async () => {
     const dsn = await server.createDatabase();
     const [one, two] = [await openAt(dsn), await openAt(dsn)];
     const records = await Promise.all(Array.from({ length: 20 }, async () => tokenRecord(one)));
@@ -88,7 +88,7 @@ describe("postgres store", () => {
     await two.close();
   });
 
-  it("rekey: secrets go under the current key, and only then the previous one is not needed", async () => {
+  it("rekey: the previous key is needed until the secrets are under the current one", async () => {
     const dsn = await server.createDatabase();
     const original = await openAt(dsn);
     const user = await original.users.ensure("alice", randomUUIDv7(), 1);
@@ -140,7 +140,7 @@ describe("postgres store", () => {
     }
   });
 
-  it("a connection that ends between two statements of a transaction fails the transaction, and no more", async () => {
+  it("a connection that ends in a transaction fails only that transaction", async () => {
     const dsn = await server.createDatabase();
     const db = await openPostgres({ dsn: new Secret(dsn), maxConnections: 2 });
     const broken = db.transaction().execute(async (transaction) => {
@@ -174,7 +174,7 @@ describe("postgres store", () => {
     await store.close();
   });
 
-  it("connections that the server ends are replaced, and a query meanwhile is told to retry", async () => {
+  it("closed connections are replaced, and a query during that is told to retry", async () => {
     const dsn = await server.createDatabase();
     const store = await openAt(dsn);
     await Promise.all([1, 2, 3].map(async () => store.ping()));
@@ -220,7 +220,7 @@ describe("postgres over TLS", () => {
   ];
   for (const [parameters, host, refused] of cases) {
     const title = parameters("CA");
-    it(`${title} by ${host} ${refused === undefined ? "is let in, encrypted" : "is refused, saying why"}`, async () => {
+    it(`${title} by ${host}: ${refused === undefined ? "encrypted" : "refused"}`, async () => {
       const dsn = `${secure.dsn.replace("127.0.0.1", host)}?${parameters(secure.caFile ?? "")}`;
       const opened = openPostgres({ dsn: new Secret(dsn), maxConnections: 1 });
       if (refused !== undefined) {

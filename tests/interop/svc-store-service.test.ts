@@ -31,7 +31,7 @@ describe("packs of a repository that is fetched again and again", () => {
     await stand.cache.settled();
   }
 
-  it("are merged by themselves while a slow client takes an answer made from them, which stays whole", async () => {
+  it("are merged automatically while a slow client reads a response made from them", async () => {
     const tip = await git(["-C", path, "rev-parse", "main"]);
     // A request of its own, so that it is made from packs; taken slowly from its first bytes on.
     const body = command("fetch", [

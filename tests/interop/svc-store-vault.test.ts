@@ -23,7 +23,7 @@ after(async () => {
   await folder.remove();
 });
 
-/** What docs/svc/databases.md tells administrators to grant. */
+/** Policy that docs/svc/databases.md tells administrators to grant. */
 const POLICY = ["data", "metadata"]
   .map((part) => `path "kv/${part}/*" { capabilities = ["create", "read", "update", "delete", "list"] }`)
   .join("\n");
@@ -76,7 +76,7 @@ describe("vault store", () => {
     await database.close();
   });
 
-  it("database ahead: one that a newer program migrated is refused, with the name of what is unknown", async () => {
+  it("database ahead: one with an unknown migration is refused, with its name", async () => {
     const here = settings();
     await (await openStore(here, noKeys, true)).close();
     const applied = JSON.stringify({ applied: ["0001_initial", "9999_later"] });
@@ -84,7 +84,7 @@ describe("vault store", () => {
     await assert.rejects(openStore(here, noKeys, true), { code: "database_ahead", message: /9999_later/ });
   });
 
-  it("instances that start at once migrate once", async () => {
+  it("instances that start concurrently migrate once", async () => {
     const here = settings();
     const databases = await Promise.all([1, 2, 3].map(async () => openDatabase(here)));
     const applied = await Promise.all(databases.map(async (each) => each.migrate()));
@@ -92,7 +92,7 @@ describe("vault store", () => {
     for (const each of databases) await each.close();
   });
 
-  it("AppRole: the documented policy is enough, and a token that ends is followed by another", async () => {
+  it("AppRole: the documented policy is enough, and an expired token is replaced", async () => {
     // As long as a loaded machine takes for what comes before its end.
     const auth = await appRole("5s");
     const store = await openStore(settings({ auth }), noKeys, true);
@@ -116,7 +116,7 @@ describe("vault store", () => {
     await store.close();
   });
 
-  it("a refused login, a sealed Vault and a wrong mount are told apart, and no secret is in the words", async () => {
+  it("a refused login, a sealed Vault and a wrong mount differ, without secrets", async () => {
     const wrong: VaultAuth = {
       method: "approle",
       mount: "approle",
@@ -165,7 +165,7 @@ describe("vault store", () => {
     await store.close();
   });
 
-  it("rekey finds nothing to do: no secret here is under a key of ours", async () => {
+  it("rekey finds nothing to do, because no secret here is under a svc key", async () => {
     const store = await openStore(settings(), noKeys, true);
     assert.equal(await store.rekey(() => assert.fail("no progress without work")), 0);
     await store.close();

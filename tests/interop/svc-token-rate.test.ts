@@ -12,7 +12,7 @@ import {
 const HOST_TOKEN = "ghp_plantedHostToken";
 const MINUTE_MS = 60_000;
 const LIMIT = 60;
-/** What an instance may admit beyond the budget (docs/svc/tokens.md, "Limits over several instances"). */
+/** Requests that an instance may admit beyond the budget (docs/svc/tokens.md, "Limits over several instances"). */
 const SLACK = LIMIT / 20;
 /** Tries to stay within one minute of the clock. */
 const TRIES = 4;

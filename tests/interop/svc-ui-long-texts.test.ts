@@ -165,7 +165,7 @@ describe("pages of svc with texts as long as they may be", { timeout: 600_000 },
   };
 
   for (const colorScheme of ["light", "dark"] as const) {
-    it(`every button, link and field is inside its card, and no page scrolls sideways, ${colorScheme} [svc 6.11]`, async () => {
+    it(`each control is inside its card, and no page scrolls sideways, ${colorScheme} [svc 6.11]`, async () => {
       // The header shows the login: of letters, and of one that is written from right to left.
       const page = await signedIn(LOGINS[colorScheme === "light" ? 1 : 2] ?? "", colorScheme);
       const found: string[] = [];
