@@ -4,6 +4,7 @@ import { readSources } from "./sources.ts";
 
 /** Folders whose text is plain. Add a folder once it has no findings. */
 const CLEAN_FOLDERS = [
+  "apps/agent/",
   "apps/svc/",
   "bench/",
   "packages/base/",

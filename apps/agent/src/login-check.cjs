@@ -1,5 +1,5 @@
 "use strict";
-// `agent login-check` stands in the start-up files of shells, and nearly always ends after one look at the suppression
+// Start-up files of shells call `agent login-check`. It nearly always ends after one look at the suppression
 // marker. So it starts here, where nothing is loaded that this look does not need: no import, no TypeScript.
 
 const { suppressHours, markerPath, isSuppressed } = require("./suppression.cjs");

@@ -8,7 +8,7 @@ const path = process.getBuiltinModule("node:path");
 const FOLDER = "daemon";
 const DEFAULT_HOURS = 6;
 const HOUR_MS = 3_600_000;
-/** `AGENT_SUPPRESS_HOURS` as a number of hours; undefined if it is no whole number above zero. */
+/** `AGENT_SUPPRESS_HOURS` as a number of hours; undefined if it is not a whole number above zero. */
 function suppressHours(environment) {
   const text = environment.AGENT_SUPPRESS_HOURS;
   if (text === undefined || text === "") return DEFAULT_HOURS;

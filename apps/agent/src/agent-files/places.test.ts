@@ -14,7 +14,7 @@ after(() => rm(root, { recursive: true, force: true }));
 const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
 
 describe("findPlaces", () => {
-  it("puts state, data, cache and runtime where the XDG variables say, each below a folder of this program [agent 3.3]", () => {
+  it("puts state, data, cache and runtime in a folder of this program in the XDG ones [agent 3.3]", () => {
     const places = findPlaces({
       HOME: "/h",
       XDG_CONFIG_HOME: "/c",

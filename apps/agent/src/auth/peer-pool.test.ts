@@ -68,7 +68,7 @@ describe("PeerPool", () => {
     assert.equal(foreign.asked(), 0);
   });
 
-  it("passes over a peer without a token and one that answers nonsense, and asks them again [agent 10.33]", async () => {
+  it("skips a peer without a token or with a wrong response, and asks it again later [agent 10.33]", async () => {
     const without = await peer("daemon.a.sock", 401, "{}");
     const nonsense = await peer("daemon.b.sock", 200, "hello");
     const subject = pool();

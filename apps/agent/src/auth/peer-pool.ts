@@ -5,7 +5,7 @@ import { requestOverSocket } from "../peers/socket-request.ts";
 import { findPeerSockets, type PeerSocket } from "../peers/peer-sockets.ts";
 import type { TokenOffer } from "./sign-in.ts";
 
-/** A live peer answers from memory, over a forward of a slow line at most. In milliseconds. */
+/** A live peer responds from memory. The slowest case is a forward over a slow line. In milliseconds. */
 const ANSWER_TIMEOUT_MS = 3000;
 /** A socket without a listener is left behind by a broken connection; it is tried again after this. In milliseconds. */
 const EVICTION_MS = 5 * 60_000;

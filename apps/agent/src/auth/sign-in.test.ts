@@ -32,7 +32,7 @@ const INFO: TokenInfo = {
   renewable: false,
 };
 
-/** A clock that stands still until it is moved. */
+/** A clock whose time changes only when a test changes it. */
 class StillClock implements Clock {
   time = 1_000_000;
   now = (): number => this.time;
@@ -183,7 +183,7 @@ describe("token order", () => {
 });
 
 describe("a token at hand", () => {
-  it("is not asked about again until its file changes, it expires, or the store refuses it", async () => {
+  it("is not looked up again until its file changes, it expires, or it is refused", async () => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
     const { subject, asked } = signIn({}, { file: {}, second: { expiresAt: 1 } });
     await subject.ensure(never);
@@ -238,7 +238,7 @@ describe("a token at hand", () => {
     assert.equal((await file.read())?.reveal(), "own-2");
   });
 
-  it("a caller that gives up does not wait for the look of another one, which continues [agent 35.20]", async () => {
+  it("a caller that gives up does not wait for another caller's look-up [agent 35.20]", async () => {
     const { promise: answer, resolve } = Promise.withResolvers<void>();
     await writeFile(tokenFile, "file\n", { mode: 0o600 });
     const { subject } = signIn(
@@ -264,7 +264,7 @@ describe("a token at hand", () => {
 });
 
 describe("the list of denied tokens", () => {
-  it("a refused token is proven again after 15 minutes, or when another one takes its place [agent 10.21]", async () => {
+  it("a refused token is looked up again after 15 minutes, or when it is replaced [agent 10.21]", async () => {
     await writeFile(tokenFile, "bad", { mode: 0o600 });
     const valid: Record<string, Partial<TokenInfo>> = {};
     const { subject, asked, clock } = signIn({}, valid);

@@ -69,7 +69,7 @@ function keeper(
   return { subject, signIn, renewed, wakes: () => wakes, path: tokenFile.path };
 }
 
-/** A clock whose sleeps end at once, having moved the time; so a day passes in no time. */
+/** A clock whose sleeps end immediately and move its time, so that a day passes quickly. */
 class FastClock implements Clock {
   wall = 1_000_000;
   steady = 0;
@@ -195,7 +195,7 @@ describe("TokenKeeper", () => {
     await running;
   });
 
-  it("looks again when the wall clock has moved against the steady one (sleep, a clock that was set) [agent 10.24]", async () => {
+  it("looks again when the wall clock moved against the steady one: sleep, clock set [agent 10.24]", async () => {
     const clock = new FastClock();
     const { subject, wakes } = keeper("slept", clock, () => undefined);
     const stop = new AbortController();

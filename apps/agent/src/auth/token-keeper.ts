@@ -29,7 +29,7 @@ export interface TokenKeeperParts {
   readonly logger: Logger;
 }
 
-/** Keeps the daemon signed in: renews in time, notices a new token file at once, and looks again after a sleep. */
+/** Keeps the daemon signed in: renews in time, notices a new token file immediately, and looks again after a sleep. */
 export class TokenKeeper {
   readonly #parts: TokenKeeperParts;
   #wake: (() => void) | undefined;

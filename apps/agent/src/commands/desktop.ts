@@ -56,7 +56,7 @@ async function readInput(): Promise<string | undefined> {
   }
 }
 
-/** The system hands over bytes that are no UTF-8 as replacement characters: such a text would arrive as another one. */
+/** The system replaces bytes that are not UTF-8 by replacement characters. Such a text would arrive changed. */
 function fromArgument(argument: string): string {
   if (!argument.includes("\uFFFD")) return argument;
   throw new AgentError("usage", "the text is not valid UTF-8, or holds a replacement character", {

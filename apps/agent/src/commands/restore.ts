@@ -54,8 +54,8 @@ export const run: RunCommand = async (invocation) => {
 };
 
 /**
- * The writer lock. A running daemon has it as long as it runs, but writes only the files of active rules: one cycle that began
- * by now, and it has nothing under way for the others.
+ * The writer lock. A running daemon holds it all the time, but writes only the files of active rules. After one cycle
+ * that begins now, it has no work under way for the other rules.
  */
 async function asOnlyWriter(host: Host, loaded: LoadedConfig): Promise<Disposable> {
   const { state } = host.places;

@@ -6,7 +6,7 @@ import { parseConfig } from "./load.ts";
 
 const FOLDER = join(import.meta.dirname, "faults");
 
-/** What each file of the folder is refused with, line for line. (They are no .yaml: a formatter would mend them.) */
+/** Messages with which each file of the folder is refused. (The files are not named .yaml: a formatter would repair them.) */
 const MESSAGES: Readonly<Record<string, string>> = {
   "agent-not-built": "2:10: agent.enabled: not built yet in this version: only false",
   "api-offers-unknown": "2:32: api.peer.offers[1]: expected one of: token, browse, notify, clipboard",

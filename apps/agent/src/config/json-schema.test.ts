@@ -15,7 +15,7 @@ function faults(text: string): string[] {
 }
 
 describe("the published JSON Schema of the configuration", () => {
-  it("is what the program prints ('agent config schema >docs/agent-config.schema.json' brings it up to date) [agent 3.18]", async () => {
+  it("is the output of 'agent config schema'; update it by writing that to the file [agent 3.18]", async () => {
     assert.deepEqual(JSON.parse(await readFile(PUBLISHED, "utf8")), configJsonSchema());
   });
 

@@ -10,7 +10,7 @@ import { parseConfig, type LoadedConfig } from "./load.ts";
 const MINUTE_MS = 60_000;
 const STORE = "store: {driver: embedded}\n";
 
-/** What the files say; a fault where they cannot be used. */
+/** Text of the files. A fault where they cannot be used. */
 let text = STORE;
 let loads = 0;
 let applied: ConfigState[] = [];
@@ -99,7 +99,7 @@ describe("the running daemon's configuration", () => {
     assert.deepEqual(applied.at(-1)?.problems, []);
   });
 
-  it("sections that need a new start name themselves in one warning; the others say nothing [agent 3.29]", async () => {
+  it("names the sections that need a new start in one warning, and no other section [agent 3.29]", async () => {
     const subject = keeper();
     text = `${STORE}sync: {interval: 1m}
 rules: [{name: r, key: k, target: {path: ~/f, format: yaml}}]

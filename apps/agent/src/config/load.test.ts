@@ -252,7 +252,7 @@ describe("loading the configuration", () => {
     const places = await freshPlaces();
     const system = await write(places.systemConfigs[0] ?? "", `${EMBEDDED}bypass_system_config: true\n`);
     const other = await write(join(places.home, "c.yaml"), EMBEDDED);
-    // Of this very user, who is not root; where root runs the tests it is given to somebody.
+    // The files belong to this user, who is not root. If root runs the tests, another user gets them.
     if (process.geteuid?.() === 0) {
       for (const path of [system, other]) await chown(path, 12_345, 0);
       t.mock.method(process as { geteuid(): number }, "geteuid", () => 12_345);
@@ -260,14 +260,14 @@ describe("loading the configuration", () => {
     await assert.rejects(loadConfig(places, other), /cannot allow it, because it is not owned by root/);
   });
 
-  it("refuses --config when the granting system configuration can be written by its group [agent 3.6]", async () => {
+  it("refuses --config if its group can write the system configuration that allows it [agent 3.6]", async () => {
     const places = await freshPlaces();
     await write(places.systemConfigs[0] ?? "", `${EMBEDDED}bypass_system_config: true\n`, 0o664);
     const own = await write(join(places.home, "own.yaml"), EMBEDDED);
     await assert.rejects(loadConfig(places, own), /cannot allow it/);
   });
 
-  it("refuses a configuration that others can write and warns of one that its group can write [agent 3.7]", async () => {
+  it("refuses a configuration that others can write, and warns if its group can [agent 3.7]", async () => {
     const places = await freshPlaces();
     const own = await write(join(places.home, "own.yaml"), EMBEDDED, 0o666);
     await assert.rejects(loadConfig(places, own), /everybody can write it/);

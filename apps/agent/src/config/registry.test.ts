@@ -45,7 +45,7 @@ describe("reg-export and reg-import", () => {
     }
   });
 
-  it("is UTF-16LE with a byte order mark and CRLF, lists are hex(7), texts with line breaks hex(1) [agent 3.32]", () => {
+  it("is UTF-16LE with BOM and CRLF; lists are hex(7), texts with line breaks hex(1) [agent 3.32]", () => {
     const file = writeRegistryFile(
       REGISTRY_ROOT,
       toRegistry({ a: "x\ny", b: ["p", "q"], c: true, d: 'q"\\' }),

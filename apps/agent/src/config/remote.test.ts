@@ -89,7 +89,7 @@ const KEYED = (): string => `, public_key: "${PUBLIC}"`;
 describe("remote_config", () => {
   after(() => rm(cache, { recursive: true, force: true }));
 
-  it("adds and replaces rules, enrolments and the interval, and sends its headers and the ETag [agent 3.22]", async () => {
+  it("adds and replaces rules, enrolments and the interval; sends headers and the ETag [agent 3.22]", async () => {
     const body = `${rule("")}  - {name: own, key: other, target: {path: ~/own.yaml, format: yaml}}
 enrolments: {tools/copy: {engine: copy, from: shared/x}}
 sync: {interval: 1m}
@@ -241,7 +241,7 @@ sync: {interval: 1m}
     assert.match(warnings.join(), /the server cannot be reached \(no answer in time\)/);
   });
 
-  it("trust: full takes commands, modes and functions, and is only for signed documents [agent 3.26]", async () => {
+  it("trust: full allows commands, modes and functions, in signed documents only [agent 3.26]", async () => {
     const full = `${KEYED()}, trust: full`;
     const text = document(1, rule(', mode: "0644", template: "a: {{ .x | raw }}"', ", run: {command: [id]}"));
     assert.deepEqual((await load(full, signed(text))).rules, ["own", "r"]);

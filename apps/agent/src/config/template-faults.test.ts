@@ -69,7 +69,7 @@ describe("the check of templates", () => {
     ]);
   });
 
-  it("names the line of the document of remote_config, and of the file, for each its own", () => {
+  it("names the line in the document of remote_config, or in the file", () => {
     const local = `${STORE}rules:\n  - {name: a, key: k, target: {path: ~/a, format: text, template: "{{ a }}"}}\n  - {name: b, key: k, target: {path: ~/b, format: text, template: "{{ b }}"}}\n`;
     const remote = `# fleet\nrules:\n  - {name: a, key: k, target: {path: ~/a, format: text, template: "{{ c }}"}}\n`;
     assert.deepEqual(

@@ -1,7 +1,7 @@
 import { firstThatWorks, type Command, type DesktopOutcome } from "./program.ts";
 
 /**
- * Openers end at once when they hand the address to a browser that runs, and become the browser where none does. One
+ * Openers end immediately when they pass the address to a running browser. Without one they become the browser. One
  * that still runs after this time, in milliseconds, has become it.
  */
 const SETTLED_AFTER_MS = 2000;

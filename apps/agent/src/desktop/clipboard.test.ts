@@ -21,7 +21,7 @@ describe("DesktopClipboard", () => {
   const clipboard = (path: string): DesktopClipboard =>
     new DesktopClipboard({ PATH: path, DISPLAY: ":0", AGENT_TOKEN: "hidden" }, "linux");
 
-  it("the text goes to the program's standard input, byte for byte, and the daemon's token does not [agent 5.32]", async () => {
+  it("the program gets the text byte for byte on standard input, and no token [agent 5.32]", async () => {
     await using programs = await testPrograms();
     await programs.add("xclip");
     const text = "a\r\nb\tü\n".repeat(100);

@@ -11,7 +11,7 @@ import { testPrograms } from "./programs.test-kit.ts";
 const URL = "https://example.com/?a=$(id)&b='c'";
 
 describe("DesktopBrowser", () => {
-  it("hands the address to the system's opener as one argument, and keeps the daemon's token from it [agent 5.32]", async () => {
+  it("passes the address to the system's opener as one argument, without the token [agent 5.32]", async () => {
     await using programs = await testPrograms();
     for (const [platform, opener, args] of [
       ["linux", "xdg-open", `${URL}\n`],
@@ -46,7 +46,7 @@ describe("DesktopBrowser", () => {
     while ((await programs.got("lived", "input").catch(() => "")) === "") await sleep(10);
   });
 
-  it("programs that hang are ended when the time for all of them is over, and the next is not tried [agent 29.5]", async () => {
+  it("ends programs that hang after their common time limit, and tries no other one [agent 29.5]", async () => {
     await using programs = await testPrograms();
     await programs.add("hanging", "exec sleep 60");
     await programs.add("next");
@@ -68,7 +68,7 @@ describe("DesktopNotifier", () => {
     actionUrl: "https://example.com/?a=1&b=2",
   } as const;
 
-  it("notify-send gets words without controls and markup, and the address at the end of the body", async () => {
+  it("notify-send gets text without controls and markup, and the address at the end", async () => {
     await using programs = await testPrograms();
     await programs.add("notify-send");
     const environment = { PATH: programs.path, AGENT_TOKEN: "hidden" };
@@ -113,7 +113,7 @@ describe("DesktopNotifier", () => {
     assert.doesNotMatch(await programs.got("osascript", "input"), /next|example/);
   });
 
-  it("on Windows a click opens the address, which is not in the body; the words are no part of the script [agent 29.9]", async () => {
+  it("on Windows a click opens the address, and no text of the caller is in the script [agent 29.9]", async () => {
     await using programs = await testPrograms();
     await programs.add("powershell.exe");
     assert.equal(await new DesktopNotifier({ PATH: programs.path }, "win32").raise(hostile), "done");

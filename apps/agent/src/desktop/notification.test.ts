@@ -18,7 +18,7 @@ describe("texts of a notification", () => {
     for (const text of ["ä ß", "日本語", "שלום", "👩‍💻", "e\u0301"]) assert.equal(withoutControls(text), text);
   });
 
-  it("markup metacharacters are neutralized: entities in the body, letters that look alike in the title", () => {
+  it("markup becomes entities in the body, and letters that look alike in the title", () => {
     assert.equal(bodyMarkup('<a href="x">&amp;</a>'), '&lt;a href="x"&gt;&amp;amp;&lt;/a&gt;');
     assert.equal(titleText("<b>a & b</b>"), "‹b›a ＆ b‹/b›");
   });

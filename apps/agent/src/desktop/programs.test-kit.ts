@@ -9,7 +9,7 @@ export interface TestPrograms {
   readonly path: string;
   /** Makes one. It writes its standard input, its arguments (one per line) and its token variable into files, then runs `script`. */
   add(name: string, script?: string): Promise<void>;
-  /** What a program got last: its `input`, its `args`, the daemon's `token`. */
+  /** The last input of a program: its `input`, its `args`, the daemon's `token`. */
   got(name: string, what: "input" | "args" | "token"): Promise<string>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -17,7 +17,7 @@ describe("parseWebUrl", () => {
     it(`takes ${url} as it is`, () => assert.deepEqual(parseWebUrl(url), { url }));
   }
 
-  it("encodes what no address may hold, so that no program in between can take it for something else", () => {
+  it("encodes characters that no address may hold, so that no program misreads them", () => {
     assert.deepEqual(parseWebUrl("https://example.com/ü?q=<a>"), {
       url: "https://example.com/%C3%BC?q=%3Ca%3E",
     });
@@ -64,7 +64,7 @@ describe("parseWebUrl", () => {
     });
   }
 
-  it("an accepted address is one printable ASCII word with an http scheme, a host and no credentials [agent 29.6]", () => {
+  it("an accepted address is printable ASCII: http scheme, host, no credentials [agent 29.6]", () => {
     const piece = fc.constantFrom(
       "http://",
       "https://",

@@ -155,7 +155,7 @@ describe("the device flow", () => {
     await assert.rejects(engine.run(steps(), signal), /does not tell where its device sign-in is/);
   });
 
-  it("oauth-device: renews past half of life, and keeps the refresh token if none comes", async () => {
+  it("oauth-device: renews after half the lifetime, and keeps a refresh token", async () => {
     const config = {
       engine: "oauth-device",
       device_url: `${server.url}/login/device/code`,
@@ -193,7 +193,7 @@ describe("databricks (a stub of a workspace's endpoints)", () => {
   /** The redirect that the vendor's own command line has registered. */
   const REDIRECT = "http://127.0.0.1:8020/callback";
 
-  it("signs in at the workspace with its public client, and comes back to that client's port [agent 17.11]", async (t) => {
+  it("signs in with the workspace's public client, and returns to that client's port [agent 17.11]", async (t) => {
     server.tokenAnswers = [{ body: { access_token: "t0ken", refresh_token: "again", expires_in: 3600 } }];
     const ended = new AbortController();
     const shown = Promise.withResolvers<URL>();

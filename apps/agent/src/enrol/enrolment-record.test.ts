@@ -91,7 +91,7 @@ describe("the record of an enrolment", () => {
 });
 
 describe("the actions of an enrolment without the user", () => {
-  it("a missing credential: an engine without the user runs, a mirror always, an interactive one never", () => {
+  it("without a credential, engines without user run, mirrors too, interactive never", () => {
     assert.ok(isDue(NEW_RECORD, engine(false), NOW));
     assert.ok(!isDue(after(STORED), engine(false), NOW));
     assert.ok(isDue(after(STORED), engine(false, true), NOW));
@@ -101,7 +101,7 @@ describe("the actions of an enrolment without the user", () => {
     assert.ok(isDue(failed, engine(false), failed.retryAt));
   });
 
-  it("the next action is the renewal of an interactive engine, and the retry of another one", () => {
+  it("the next action renews an interactive engine, and retries another one", () => {
     const planned = after(STORED, { kind: "refresh_planned", at: NOW + 5 });
     assert.equal(nextActionAt(planned, engine(true)), NOW + 5);
     assert.equal(nextActionAt(planned, engine(false)), undefined);

@@ -11,7 +11,7 @@ export class TestOauthServer {
   tokenAnswers: { status?: number; body: Record<string, unknown> }[] = [];
   /** Every form or JSON body that came in, with its path. */
   readonly seen: { path: string; form: Record<string, string> }[] = [];
-  /** What RFC 8414 metadata says of the device endpoint. Default: its own. */
+  /** The device endpoint in the RFC 8414 metadata. Default: its own. */
   announced: string | undefined;
 
   /** Members of the device answer that are not as usual. */

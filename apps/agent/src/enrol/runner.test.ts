@@ -77,7 +77,7 @@ describe("the states of an enrolment", () => {
     assert.equal((await w.store.read("tools/k")).fields.get("token"), "x");
   });
 
-  it("an engine without the user that mirrors nothing runs once while the credential is missing [agent 1.3]", async () => {
+  it("an engine without user and mirror runs once while its credential is missing [agent 1.3]", async () => {
     let runs = 0;
     const run = (): Promise<Fields> => Promise.resolve(new Map([["key", String(++runs)]]));
     const r = runner({ interactive: false, run });
@@ -97,7 +97,7 @@ describe("the states of an enrolment", () => {
     assert.deepEqual([state(skipping), runs], ["skipped", 2]);
   });
 
-  it("an engine without the user does not run while the store cannot be asked for its credential", async () => {
+  it("an engine without user does not run while the store is unavailable", async () => {
     let runs = 0;
     const engine: EnrolmentEngine = {
       interactive: false,
@@ -209,7 +209,7 @@ describe("the states of an enrolment", () => {
     await r.check(signal);
     assert.equal(state(r), "complete");
     await assert.rejects(r.skip("tools/k"), /is complete/);
-    // By the command line, beside a daemon that finds it out, and one that starts later.
+    // The command line does it while one daemon runs, which notices it, and another starts later.
     const other = runner(asking);
     await other.look(signal);
     await other.reset("tools/k");
@@ -293,7 +293,7 @@ describe("a credential that the store does not take", () => {
     assert.throws(() => stood.r.retry("tools/k"), /is complete/);
   });
 
-  it("that was written although the answer was lost completes, and rules that use it are told", async () => {
+  it("that was written although the response was lost completes, and tells its rules", async () => {
     const stood = stand();
     await fail(stood);
     delete stood.faults.write;
@@ -303,7 +303,7 @@ describe("a credential that the store does not take", () => {
     assert.equal((await w.store.read("tools/k")).version, 1);
   });
 
-  it("is in no file of the state and in no list, and is gone after a skip, a new start and another configuration [agent 1.4]", async () => {
+  it("is in no state file or list; a skip, a restart or a new configuration drops it [agent 1.4]", async () => {
     const gone: [string, (r: EnrolmentRunner) => Promise<unknown> | void][] = [
       ["skip", (r) => r.skip("tools/k")],
       [

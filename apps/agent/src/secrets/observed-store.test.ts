@@ -54,7 +54,7 @@ describe("ObservedStore", () => {
     assert.deepEqual(told, ["down", null]);
   });
 
-  it("within() ends a request that hangs, as unavailable; one that began just before says nothing", async () => {
+  it("within() ends a request that hangs as unavailable; an earlier one says nothing", async () => {
     const { store, health } = observed(async (_folder, { signal } = {}) => {
       await new Promise((resolve) => signal?.addEventListener("abort", resolve, { once: true }));
       throw new SecretStoreError("aborted", "the caller gave up");

@@ -1,10 +1,10 @@
 import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 
-/** A search looks into this many folders at most, so that one key press does not list a whole large store for minutes. */
+/** Maximum number of folders of one search. Without it one key press could list a large store for minutes. */
 export const MAX_SEARCHED_FOLDERS = 500;
 /** Maximum number of hits. More would not help the user. */
 export const MAX_HITS = 200;
-/** Listings under way at once; each is one request to the store. */
+/** Concurrent listings. Each is one request to the store. */
 const CONCURRENCY = 8;
 
 export interface SearchResult {

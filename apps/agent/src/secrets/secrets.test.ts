@@ -73,7 +73,7 @@ describe("changeField", () => {
     );
   });
 
-  it("a value that is not edited keeps its type and its line endings, also when the field is renamed", () => {
+  it("an unedited value keeps its type and line endings, also if its field is renamed", () => {
     for (const [name, value] of FIELDS) {
       const submitted = textOf(value).replaceAll(/\r?\n/g, "\r\n");
       const outcome = change(name, `${name}2`, submitted);
@@ -89,7 +89,7 @@ describe("changeField", () => {
     assert.equal(outcome.fields.get("list"), "[1,2,3]");
   });
 
-  it("an edited number or boolean keeps its type where the text still is one, else it becomes a string", () => {
+  it("an edited number or boolean keeps its type if the text fits, else it is a string", () => {
     const edited = (name: string, text: string): unknown => {
       const outcome = change(name, name, text);
       assert.ok("fields" in outcome);
@@ -138,7 +138,7 @@ describe("a character that a page cannot carry", () => {
     assert.deepEqual(addField(damaged, "new", "a\0b"), { refusal: "text_unusable" });
   });
 
-  it("an edit next to a stored replacement character is refused while the character is in the text", () => {
+  it("an edit of a text with a stored replacement character is refused", () => {
     assert.deepEqual(change("nul", "x\uFFFDy and more"), { refusal: "text_unusable" });
     assert.deepEqual(change("half", "b\uFFFD"), { refusal: "text_unusable" });
     for (const [name, text] of [

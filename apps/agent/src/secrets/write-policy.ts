@@ -15,7 +15,7 @@ export class WritePolicy {
 
   /**
    * @param editablePaths `web.editable_paths`: `tools` and `tools/` are all that is below that folder. A secret `tools` is
-   *   beside it, and not covered
+   *   outside of it, and not covered
    * @param enrolmentKeys keys of the enrolments that are configured now
    * @throws SecretStoreError `bad_path` for an invalid path. An empty one would be the root, which must not be named by accident
    */

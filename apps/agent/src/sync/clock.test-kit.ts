@@ -1,9 +1,9 @@
 import type { Clock } from "@devplat/base";
 
-/** Time that stands still until a test moves it. */
+/** A clock whose time changes only when a test changes it. */
 export class HandClock implements Clock {
   #now = 1_000_000_000_000;
-  /** What the steady clock does not see: the wall clock was set, or the host slept. */
+  /** Time that the steady clock does not see: the wall clock was set, or the host slept. */
   #jumped = 0;
   readonly #sleepers = new Set<{ at: number; wake: () => void }>();
 

@@ -141,7 +141,7 @@ describe("the loop", () => {
     assert.equal(store.reads, reads);
   });
 
-  it("the poll comes with jitter, a tenth to either side: many hosts must not ask at the same moment [agent 16.2]", async (t) => {
+  it("the poll has jitter of a tenth either way, so many hosts do not ask together [agent 16.2]", async (t) => {
     for (const [chance, share] of [
       [0, 0.9],
       [0.5, 1],
@@ -212,7 +212,7 @@ describe("the loop", () => {
 });
 
 describe("an outage", () => {
-  it("is stale since its beginning, tried again with growing waits, and ends without a restart [agent 16.5]", async () => {
+  it("is stale from its start, retried with growing waits, and ends without a restart [agent 16.5]", async () => {
     const daemon = await start();
     await until(idle(daemon));
     store.fault = new SecretStoreError("unavailable", "down", { remedy: "retry" });
@@ -245,7 +245,7 @@ describe("an outage", () => {
     assert.equal(daemon.status().store.last_error, null);
   });
 
-  it("without a token it waits with the reason, looks again soon, and drops one that the store refuses [agent 10.25]", async () => {
+  it("without a token waits with the reason, looks again soon, and drops a refused one [agent 10.25]", async () => {
     let token = false;
     let dropped = 0;
     const signIn: SignIn = {

@@ -108,7 +108,7 @@ export class Daemon implements DaemonView {
     });
     parts.enrolments.onChange(() => this.#changed());
     parts.health.onChange(() => this.#noteHealth());
-    // A login need not wait for the next look at the token, and its end has to be seen at once.
+    // A cycle follows a login without waiting for the next look at the token.
     let signedIn = false;
     parts.signIn.onChange(() => {
       const { authenticated } = parts.signIn.state();

@@ -127,7 +127,7 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
   });
   after(() => w.remove());
 
-  it("never leaves a wrong file, loses no edit, and is up to date whenever the store can be used [agent 1.6]", async () => {
+  it("leaves no wrong file, loses no edit, and is up to date while the store is usable [agent 1.6]", async () => {
     const seed = testSeed();
     let state = seed >>> 0;
     const random = (): number => (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) / 2 ** 32;

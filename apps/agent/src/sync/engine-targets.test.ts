@@ -89,7 +89,7 @@ describe("the places where a rule may write", () => {
     }
   });
 
-  it("not into the runtime folder, nor a configuration in use, the system's or one that was named [agent 12.8]", async () => {
+  it("not into the runtime folder or a configuration in use, of the system or named [agent 12.8]", async () => {
     const other = {
       ...w.places,
       runtime: join(w.home, "run/daemon"),

@@ -70,7 +70,7 @@ describe("a cycle", () => {
     assert.deepEqual((await w.cycle(rules)).changed, ["r0", "r1", "r2"]);
   });
 
-  it("of many files makes each one whole, says what it did in the order of the rules, and saves its state last", async () => {
+  it("of many files writes each whole, reports in order of the rules, saves state last", async () => {
     await w.put("k", { token: "t" });
     const rules = Array.from({ length: 120 }, (_, i) =>
       yaml(`r${i}`, "k", `~/many/${i % 7}/f${i}.yaml`, {}, { run: { command: ["true", `${i % 3}`] } }),
@@ -91,7 +91,7 @@ describe("a cycle", () => {
     );
   });
 
-  it("writes two names of one hard-linked file one after the other: both rules' keys are in it", async () => {
+  it("writes two names of one hard-linked file in turn, with the keys of both rules", async () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", "# kept\n");
     await link(join(w.home, "f.yaml"), join(w.home, "g.yaml"));
@@ -190,7 +190,7 @@ describe("rules are isolated", () => {
     assert.deepEqual([result.changed, result.failed], [["b"], ["a"]]);
   });
 
-  it("keeps its back-off while other secrets change, and is tried immediately when one of its own does [agent 15.11]", async () => {
+  it("keeps its back-off while other secrets change; its own are tried immediately [agent 15.11]", async () => {
     await w.put("k", { token: "t" });
     await w.put("l", { token: "t" });
     await w.put("m", { token: "t" });
@@ -313,7 +313,7 @@ describe("a secret that is missing", () => {
 describe("a file that others can read", () => {
   const modeOf = async (name: string): Promise<number> => (await stat(join(w.home, name))).mode & 0o777;
 
-  it("tighten: takes permissions of others away, also when the content stays [agent 14.27]", async () => {
+  it("tighten: removes permissions for other users, also when the content stays [agent 14.27]", async () => {
     await w.put("k", { TOKEN: "t" });
     await w.file(".env", "A=1\n");
     await chmod(join(w.home, ".env"), 0o644);

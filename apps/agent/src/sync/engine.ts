@@ -170,7 +170,7 @@ export class SyncEngine {
     }
   }
 
-  /** Removes, once per process, the temporary files that a crash has left beside the targets. */
+  /** Removes, once per process, the temporary files that a crash has left next to the targets. */
   async #sweep(): Promise<void> {
     if (this.#swept) return;
     this.#swept = true;

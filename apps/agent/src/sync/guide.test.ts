@@ -7,7 +7,7 @@ import { workspace, type Workspace } from "./workspace.test-kit.ts";
 import { RETRY_NONE } from "./retry-scope.ts";
 
 const guide = readFileSync(new URL("../../../../docs/agent/rules.md", import.meta.url), "utf8");
-/** Where the file after stands beside the file before, in the guide's code blocks. */
+/** Column of the file after the sync, in the guide's code blocks. The file before it is on the left. */
 const RIGHT_COLUMN = 52;
 
 /** The secret of each example, and the file where its name matters. */

@@ -51,7 +51,7 @@ describe("RuleSwitch", () => {
     assert.equal(changes(), 0);
   });
 
-  it("shows a rule's own file with every value masked, and why there is nothing to show", async () => {
+  it("shows a rule's file with every value masked, or the reason why there is nothing", async () => {
     const format = {
       name: "yaml",
       mask: (text: string) => text.replaceAll(/: .*/g, ": ••••"),

@@ -77,7 +77,7 @@ describe("the state of a rule", () => {
     assert.deepEqual(next, { ...before, last_attempt: "2026-01-02T03:04:14.000Z" });
   });
 
-  it("a command stays due until it has ended with success, and a failed one fails the rule", () => {
+  it("a command stays due until it has succeeded, and a failed one fails the rule", () => {
     const due = after({ kind: "command_due" }, WRITTEN);
     assert.ok(due.run_pending);
     assert.ok(!hasSameInputs(due, new Map([["k", "1@5"]]), "fingerprint"));

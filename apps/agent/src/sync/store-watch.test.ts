@@ -4,7 +4,7 @@ import { silentLogger, type Clock } from "@devplat/base";
 import { SecretStoreError, type SecretChange, type SecretStoreErrorCode } from "@devplat/secret-store";
 import { StoreWatch, type EventsState } from "./store-watch.ts";
 
-/** What one call of `watch` does: fails with a code, or opens, tells of so many changes, lives so long and breaks. */
+/** One call of `watch`. It fails with a code, or it opens, reports so many changes and breaks after a time. */
 type Step = SecretStoreErrorCode | { readonly changes: number; readonly livesMs: number };
 
 /** Runs a watch over these steps; time passes only in them and in its waits. Ends after the last. */
@@ -48,7 +48,7 @@ async function follow(steps: readonly Step[]) {
 const SHORT = { changes: 0, livesMs: 1 };
 
 describe("StoreWatch", () => {
-  it("opens a broken stream again, with growing waits up to half a minute, and polls until then [agent 11.7]", async () => {
+  it("reopens a broken stream with waits up to half a minute, and polls until then [agent 11.7]", async () => {
     const { waits, states } = await follow(Array.from<Step>({ length: 12 }).fill("unavailable"));
     assert.equal(waits.length, 12);
     assert.ok((waits[0] ?? 0) <= 500 * 1.5 && Math.max(...waits) <= 30_000 * 1.5, waits.join(" "));
@@ -76,7 +76,7 @@ describe("StoreWatch", () => {
     assert.ok((waits.at(-1) ?? Infinity) <= 750, waits.join(" "));
   });
 
-  it("unsupported: reports it, and asks again after an hour; denied: after five minutes [agent 11.7]", async () => {
+  it("reports unsupported and asks again after an hour, after denied in five minutes [agent 11.7]", async () => {
     const { waits, states, lines } = await follow(["unsupported", "denied"]);
     assert.deepEqual(lines, ["info: the token may not follow the store's events; it is polled"]);
     assert.deepEqual(waits, [3_600_000, 300_000]);

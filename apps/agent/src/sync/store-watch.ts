@@ -4,7 +4,7 @@ import type { AgentStatus } from "../status.ts";
 
 /** Waits before a broken event stream is opened again. */
 const BACKOFF = { firstMs: 500, maxMs: 30_000 } as const;
-/** A stream that lived as long as this was no failure, in milliseconds. */
+/** A stream that lived as long as this did not fail, in milliseconds. */
 const STABLE_MS = 10_000;
 /** A server without events may be replaced by one that has them, and policies may change; in milliseconds. */
 const UNSUPPORTED_MS = 60 * 60_000;

@@ -31,7 +31,7 @@ export interface Workspace {
   ): Promise<{ engine: SyncEngine; state: StateFile }>;
   /** One cycle of such an engine, over every rule. */
   cycle(rules: readonly unknown[], options?: EngineOptions): Promise<CycleResult>;
-  /** What the state on disk says is wrong with a rule. */
+  /** Error of a rule in the state on disk. */
   errorOf(rule: string): Promise<string | null>;
   remove(): Promise<void>;
 }

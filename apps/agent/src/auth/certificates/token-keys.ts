@@ -12,7 +12,7 @@ import { readIssued, type ClientCertificate, type TokenKey } from "./client-cert
 
 const exec = promisify(execFile);
 
-/** A token that is plugged in answers at once; one that asks for a touch takes a person's time. In milliseconds. */
+/** A token that is plugged in responds immediately. One that asks for a touch waits for a person. In milliseconds. */
 const PROGRAM_LIMIT_MS = 60_000;
 /** Folders in which systems keep the engines of OpenSSL 3, such as libp11's. */
 const ENGINES = [

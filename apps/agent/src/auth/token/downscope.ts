@@ -2,9 +2,9 @@ import { Secret } from "@devplat/base";
 import { SecretStoreError, type TokenInfo, type VaultClient } from "@devplat/secret-store";
 import { AgentError } from "../../errors.ts";
 
-/** `store.policies` and `store.no_default_policy`: what the daemon's token may do at most. */
+/** `store.policies` and `store.no_default_policy`: the maximum permissions of the daemon's token. */
 export interface TokenScope {
-  /** Empty: those of the login. */
+  /** Empty: the policies of the login. */
   readonly policies: readonly string[];
   readonly noDefaultPolicy: boolean;
 }

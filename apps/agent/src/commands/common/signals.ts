@@ -1,4 +1,4 @@
-/** Fires on SIGTERM and SIGINT; a second signal ends the process at once. */
+/** Fires on SIGTERM and SIGINT; a second signal ends the process immediately. */
 export function untilStopped(): { readonly signal: AbortSignal; release(): void } {
   const controller = new AbortController();
   const stop = (): void => {

@@ -20,7 +20,7 @@ export interface InteractiveLogin {
 }
 
 /**
- * A login at the terminal. Ends after five minutes at most.
+ * A login at the terminal. Its time limit is five minutes.
  * @param cancelled fires when the user gives up
  * @throws AgentError `login_failed` | `login_cancelled` | `login_refused` | `identity_refused`
  */

@@ -82,7 +82,7 @@ describe("the peer actions of the JSON API", () => {
       ]);
     }));
 
-  it("remote/clipboard writes the text verbatim: CRLF, tabs, a byte order mark, 64 KiB of it [agent 29.11]", () =>
+  it("remote/clipboard writes CRLF, tabs, a byte order mark and 64 KiB unchanged [agent 29.11]", () =>
     ended(async () => {
       for (const text of ["a\r\nb\t \n", "\uFEFFü", "%41+&=", "é".repeat(KIB_64 / 2)]) {
         const answer = await post(CLIPBOARD, `text=${encodeURIComponent(text)}`);
@@ -133,7 +133,7 @@ describe("the peer actions of the JSON API", () => {
       assert.equal(desktop.calls, 0);
     }));
 
-  it("Origin check: the daemon's own origin passes, under every loopback name and with its own port alone [agent 29.3]", () =>
+  it("Origin check: accepts each loopback name, with the daemon's own port only [agent 29.3]", () =>
     ended(async () => {
       const { port } = new URL(server.url);
       for (const origin of ["127.0.0.1", "localhost", "[::1]"].map((host) => `http://${host}:${port}`)) {
@@ -188,7 +188,7 @@ describe("the peer actions of the JSON API", () => {
       assert.deepEqual(desktop.opened, ["https://example.com/1", "https://example.com/3"]);
     }));
 
-  it("of pipelined requests the second gets 503 while the first runs, and the answers come in order", () =>
+  it("pipelined: the second gets 503 while the first runs; responses keep their order", () =>
     ended(async () => {
       desktop.outcome = async (): Promise<DesktopOutcome> => {
         await new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 import type { Json } from "@devplat/web-kit/openapi";
 
 /**
- * What is wrong with a value by the part of JSON Schema that our own document uses, for tests. Stricter than the
+ * Faults of a value, by the part of JSON Schema that our document uses. For tests. Stricter than the
  * standard: a property that is not described is a fault, because the document has to be complete.
  */
 export function schemaFaults(

@@ -55,7 +55,7 @@ describe("the secrets of the JSON API", () => {
     assert.equal(revealed.body, `{"path":"tools/numbers","version":1,"fields":${fields}}`);
   });
 
-  it("a folder is listed by its trailing slash, the root too; without the slash it is not a secret", async () => {
+  it("a trailing slash lists a folder or the root; without it a folder is not found", async () => {
     await post(server, "tools/deep/one", '{"fields":{"a":"1"}}');
     const root = await server.send(BASE);
     assert.deepEqual(JSON.parse(root.body), { path: "", keys: ["tools/"] });
@@ -105,7 +105,7 @@ describe("the secrets of the JSON API", () => {
     assert.equal((await server.store.read("tools/filled")).version, 1);
   });
 
-  it("a secret outside an editable folder is refused, also under the folder's name: 403 [agent 28.11]", async () => {
+  it("403 for a secret outside the editable folders, also one with a folder's name [agent 28.11]", async () => {
     for (const path of ["tools", "toolsbox"]) {
       const answer = await post(server, path, '{"fields":{"a":"1"}}');
       assert.equal(answer.status, 403, path);
@@ -255,7 +255,7 @@ describe("the secrets of the JSON API", () => {
     }
   });
 
-  it("GET /api/v1/token gives the store token, and its handing out is logged without it", async () => {
+  it("GET /api/v1/token returns the store token; the log has the event, not the token", async () => {
     const answer = await server.send("/api/v1/token");
     assert.deepEqual(JSON.parse(answer.body), { token: "s.token", expires_at: "2026-11-21T17:30:00.000Z" });
     assert.ok(server.log.some((line) => line.includes("handed out")));

@@ -17,7 +17,7 @@ export interface PeerFanOutParts {
   readonly restTimeoutMs?: number;
 }
 
-/** Asks every live peer at once to do something on its desktop. */
+/** Asks all live peers concurrently to do an action on their desktops. */
 export class PeerFanOut {
   readonly #parts: PeerFanOutParts;
 

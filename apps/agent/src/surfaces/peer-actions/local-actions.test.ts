@@ -18,7 +18,7 @@ function collect(): { lines: string[]; logger: Logger } {
 }
 
 describe("LocalActions", () => {
-  it("one action of a kind at a time: a further one is told that it is busy, another kind is not", async () => {
+  it("runs one action of a kind at a time; only another of that kind gets busy", async () => {
     const accessCheck = Promise.withResolvers<DesktopOutcome>();
     const desktop: Desktop = {
       open: () => accessCheck.promise,

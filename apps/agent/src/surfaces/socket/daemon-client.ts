@@ -3,7 +3,7 @@ import { z } from "zod";
 import { readWebAccess } from "../web/access/web-key.ts";
 import { MAX_DAEMON_ANSWER_BYTES, requestOverSocket } from "../../peers/socket-request.ts";
 
-/** Answers from memory come at once; longer than this, in milliseconds, the daemon hangs. */
+/** Responses come from memory immediately. A daemon that needs longer than this, in milliseconds, hangs. */
 const ANSWER_TIMEOUT_MS = 5000;
 
 export interface DaemonAnswer {

@@ -45,7 +45,7 @@ describe("listenOnPath", () => {
     await once(dead, "close");
   }
 
-  it("the socket has mode 0600 in a folder with mode 0700 with every umask, and no temporary file is left", async () => {
+  it("the socket has mode 0600 in a 0700 folder with any umask, and no temporary file", async () => {
     const before = process.umask(0);
     try {
       await listenOnPath(server(), path());
@@ -121,7 +121,7 @@ describe("listenOnPath", () => {
 });
 
 describe("checkActivated", () => {
-  it("a supervisor's socket must be out of others' reach, by its own mode or its folder's", async () => {
+  it("refuses a supervisor's socket unless its mode or its folder keeps others out", async () => {
     const folder = await mkdtemp(join(tmpdir(), "agent-place-"));
     const path = join(folder, "s");
     const server = createServer().listen(path);
@@ -144,7 +144,7 @@ describe("checkActivated", () => {
     await assert.rejects(checkActivated(path), { code: "socket_refused" });
   });
 
-  it("a socket without a place in the file system is refused: every user can reach an abstract one", async () => {
+  it("refuses an abstract socket, because every user can reach it", async () => {
     await assert.rejects(checkActivated(undefined), { code: "socket_refused" });
   });
 });

@@ -13,7 +13,7 @@ const SOCKET_MODE = 0o600;
 const OTHERS = 0o077;
 /** Bytes of a path that `sun_path` holds with its final NUL: 108 on Linux (unix(7)), 104 on macOS and BSD. */
 const MAX_PATH_BYTES = process.platform === "linux" ? 107 : 103;
-/** A listener takes a connection at once; a queue that is full has a listener too. In milliseconds. */
+/** A listener accepts a connection immediately. A full queue has a listener too. In milliseconds. */
 const PROBE_TIMEOUT_MS = 1000;
 
 /** A socket that has its place in the file system. */

@@ -29,7 +29,7 @@ describe("the Docker Volumes block with the section disabled", () => {
     assert.equal(await look(), undefined);
   });
 
-  it("tells path, expected line, and whether the file agrees or names a different socket [agent 9.4]", async () => {
+  it("reports path, expected line, and whether the file has it or another socket [agent 9.4]", async () => {
     await writeFile(path(), "unix:///run/user/7/daemon/docker.sock\n");
     const expected = "unix:///run/user/7/daemon/docker.sock";
     assert.deepEqual(await look(), {

@@ -39,7 +39,7 @@ const own = (): RequestOptions => ({ method: "POST", headers: { Origin: server.u
 const json = ({ body }: Answer): Record<string, unknown> => JSON.parse(body) as Record<string, unknown>;
 
 describe("endpoints: JSON API", () => {
-  it("GET /api/v1/status: server status, auth state, token TTL, sync state, certificate-bootstrap state [agent 24.1]", async () => {
+  it("GET /api/v1/status: server, auth, token TTL, sync, certificate-bootstrap state [agent 24.1]", async () => {
     const status = json(await server.send("/api/v1/status"));
     for (const key of [
       "version",
@@ -80,7 +80,7 @@ describe("endpoints: JSON API", () => {
     assert.equal((await locked.send("/api/v1/token")).status, 401);
   });
 
-  it("GET /api/v1/secrets/{path}: lists a folder or returns a secret; with reveal the body has {fields: {...}} [agent 24.6]", async () => {
+  it("GET /api/v1/secrets/{path}: lists a folder or returns a secret; reveal: fields [agent 24.6]", async () => {
     assert.deepEqual(json(await server.send("/api/v1/secrets/tools/")), { path: "tools/", keys: ["there"] });
     assert.deepEqual(json(await server.send("/api/v1/secrets/tools/there"))["fields"], ["a"]);
     assert.deepEqual(json(await server.send("/api/v1/secrets/tools/there?reveal=true"))["fields"], { a: 1 });
@@ -93,14 +93,14 @@ describe("endpoints: JSON API", () => {
     assert.equal((await server.send("/api/v1/secrets/tools/other", bare)).status, 403);
   });
 
-  it("PUT /api/v1/secrets/{path}: replaces the whole document; 404 if absent; CSRF token required [agent 24.8]", async () => {
+  it("PUT /api/v1/secrets/{path}: replaces the document; 404 if absent; CSRF token [agent 24.8]", async () => {
     assert.equal((await change("PUT", "/api/v1/secrets/tools/there", fields('{"b":2}'))).status, 200);
     assert.deepEqual(json(await server.send("/api/v1/secrets/tools/there"))["fields"], ["b"]);
     assert.equal((await change("PUT", "/api/v1/secrets/tools/absent", fields('{"b":2}'))).status, 404);
     assert.equal((await server.send("/api/v1/secrets/tools/there", { method: "PUT" })).status, 403);
   });
 
-  it("DELETE /api/v1/secrets/{path}: deletes secret and all versions; CSRF token required [agent 24.9]", async () => {
+  it("DELETE /api/v1/secrets/{path}: deletes all versions; CSRF token required [agent 24.9]", async () => {
     await server.store.write("tools/gone", parseFields('{"a":1}'));
     assert.equal((await server.send("/api/v1/secrets/tools/gone", { method: "DELETE" })).status, 403);
     assert.equal((await change("DELETE", "/api/v1/secrets/tools/gone")).status, 200);
@@ -143,7 +143,7 @@ describe("endpoints: browser", () => {
     });
   }
 
-  it("none of them without web.enabled, as nothing listens then; every POST is Origin-checked [agent 25.1]", async () => {
+  it("no route without web.enabled: nothing listens; every POST checks the Origin [agent 25.1]", async () => {
     const { routes: served } = routes({ secrets: {} } as unknown as RouteParts);
     const posts = served.filter(({ method, path }) => method === "POST" && !path.startsWith("/api/"));
     assert.ok(posts.length >= 9, String(posts.length));
@@ -159,7 +159,7 @@ describe("endpoints: browser", () => {
 });
 
 describe("pages under /ui/", () => {
-  it("/ui/: header with version, connection state, store link, Updated time, Config, copy-token, Sync Now; the markdown [agent 26.1]", async () => {
+  it("/ui/: header with version, state, store link, time, Config, copy-token, Sync Now [agent 26.1]", async () => {
     const { body } = await server.send("/ui/");
     for (const part of [
       /class="version">0\.1\.0</,
@@ -190,7 +190,7 @@ describe("pages under /ui/", () => {
     });
   }
 
-  it("/ui/secrets/<key>: the URL is the whole state, and a path that holds nothing is a create form [agent 26.6]", async () => {
+  it("/ui/secrets/<key>: the URL is the whole state; an empty path is a create form [agent 26.6]", async () => {
     assert.match((await server.send("/ui/secrets/tools/nothing")).body, /The first field creates the secret/);
   });
 
@@ -256,7 +256,7 @@ describe("request protection", () => {
     }
   });
 
-  it("4: nosniff and the policy on every answer: pages, API, errors, assets, streams, redirects [agent 32.4]", async () => {
+  it("4: nosniff and policy on pages, API, errors, assets, streams and redirects [agent 32.4]", async () => {
     const asset = /href="(\/static\/kit\.[^"]+)"/.exec((await server.send("/ui/")).body)?.[1] ?? "";
     for (const path of [
       "/",

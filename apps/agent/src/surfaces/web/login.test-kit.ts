@@ -5,13 +5,13 @@ import { AgentError } from "../../errors.ts";
 import type { MemoryView } from "./memory-view.test-kit.ts";
 import { WebLogin, type WebLoginParts } from "./state/web-login.ts";
 
-/** What the store of {@link testLogin} accepts. */
+/** Credentials that the store of {@link testLogin} accepts. */
 export const GOOD_TOKEN = "hvs.good";
 export const GOOD_PASSWORD = "right-password";
 export const GOOD_PASSCODE = "123456";
 /** A token of somebody else. */
 export const FOREIGN_TOKEN = "hvs.foreign";
-/** What the identity provider sends the browser back with. */
+/** Parameters with which the identity provider sends the browser back. */
 export const OIDC_STATE = "st_of_the_store";
 export const OIDC_CODE = "code-1";
 

@@ -5,7 +5,7 @@ export class MemoryView implements DaemonView {
   readonly #listeners = new Set<() => void>();
   #status: AgentStatus = signedIn;
   #rules: readonly RuleView[] = [];
-  /** What the next cycles do. */
+  /** Result of the next cycles. */
   cycle: () => Promise<CycleResult> = async () => emptyCycle;
   cycles = 0;
   /** The rule that each cycle was asked for; undefined for all. */

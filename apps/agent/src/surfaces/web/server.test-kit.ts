@@ -53,7 +53,7 @@ export interface TestServer {
   replaceToken(next: string): void;
   /** How often somebody has signed out. */
   readonly signedOut: number;
-  /** What was put on the clipboard. */
+  /** Texts that were put on the clipboard. */
   readonly copied: string[];
   /** Every line of the log, as JSON. */
   readonly log: string[];

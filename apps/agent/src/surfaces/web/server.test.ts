@@ -471,7 +471,7 @@ describe("POST /ui/sync", () => {
 });
 
 describe("live streams", () => {
-  /** What a stream brings until it fits, or ends. */
+  /** Reads a stream until its text matches, or it ends. */
   async function readUntil(stream: IncomingMessage, pattern: RegExp): Promise<string> {
     let text = "";
     for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
@@ -591,7 +591,7 @@ describe("web.require_unlock", () => {
     assert.equal((await server.send("/readyz")).status, 200);
   });
 
-  it("true: the link of 'agent open' lets one browser in, and its second use ends the session and its streams", async () => {
+  it("true: the link of 'agent open' admits one browser; a second use ends its session", async () => {
     await using server = await startTestServer({ requireUnlock: true });
     const link = new URL(await requestOpenLink(server.runtimeFolder));
     const opened = await server.send(link.pathname + link.search);
@@ -634,7 +634,7 @@ describe("web.require_unlock", () => {
     }
   });
 
-  it("auto: asks for it where the owner of a connection cannot be read, and lets in by owner elsewhere [agent 32.13]", async () => {
+  it("auto: asks for it if the owner of a connection is unknown, else checks the owner [agent 32.13]", async () => {
     const blind = new PortGuard({ uid: undefined, read: () => Promise.reject(new Error("none")) });
     await using locked = await startTestServer({ guard: blind });
     assert.equal((await locked.send("/api/v1/status")).status, 401);

@@ -23,7 +23,7 @@ import { WebKey } from "./access/web-key.ts";
 
 /** Ended sessions are looked for this often, in milliseconds. */
 const SESSION_SWEEP_MS = 60_000;
-/** Refused connections of others are logged once in this time, in milliseconds: they must not fill the log. */
+/** Refused requests are logged once in this time, in milliseconds, so that they do not fill the log. */
 const REFUSAL_LOG_MS = 60_000;
 
 export interface WebServerOptions extends SiteParts {

@@ -1,6 +1,6 @@
 import { SecretStoreError, type SecretDocument, type SecretStore } from "@devplat/secret-store";
 
-/** Requests to the store at once: enough to hide a round trip, little enough for a shared server. */
+/** Concurrent requests to the store: enough to hide a round trip, and few enough for a shared server. */
 const MAX_PARALLEL = 8;
 
 /** The secrets as one cycle sees them: each is asked for at most once, and values only where a rule needs them. */
@@ -47,7 +47,7 @@ export function stampOf({
   return `${version}@${createdAt}`;
 }
 
-/** Runs `action` for all items, at most {@link MAX_PARALLEL} at once; ends when all have, with the first error. */
+/** Runs `action` for all items, with at most {@link MAX_PARALLEL} concurrent ones. Throws the first error when all have ended. */
 export async function inParallel<T>(items: readonly T[], action: (item: T) => Promise<void>): Promise<void> {
   const queue = items.values();
   const errors: unknown[] = [];

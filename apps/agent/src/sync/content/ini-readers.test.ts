@@ -9,7 +9,7 @@ import { readAll } from "./readers.test-kit.ts";
 const folder = mkdtempSync(join(tmpdir(), "ini-"));
 after(() => rmSync(folder, { recursive: true }));
 
-test("ini generic: configparser reads a file whose key has another letter case than the template's [agent 14.16]", async () => {
+test("ini generic: configparser reads a key in another letter case than the template's [agent 14.16]", async () => {
   const format = documentFormat("ini", { dialect: "generic" });
   const before = "[distutils]\nIndex-Servers = pypi\n";
   const { text } = format.edit(before, format.parse("[distutils]\nindex-servers=mine\nNewKey=1\n"));

@@ -12,7 +12,7 @@ export interface Reading {
   readonly text: string;
   readonly path: readonly string[];
 }
-/** What a reader found; a reason if it refused the document. */
+/** Value that a reader found, or the reason why it refused the document. */
 export type Found = { readonly value: string } | { readonly error: string };
 
 const run = promisify(execFile);

@@ -226,7 +226,7 @@ describe("a value cannot become structure [agent 15.10]", () => {
     });
   }
 
-  it("but odd values pass where they stay in their places, also as names in formats of lines", async () => {
+  it("accepts odd values that stay in their places, also as names in line formats", async () => {
     const odd = "it's ${HOME} `id` $(x) <y>; a\\b #c";
     const fields = { one: odd, two: "{[,]}", three: "a:b", four: "" };
     const each = Object.keys(fields).map((name) => `${name}: '{{ .${name} | replace "'" "''" }}'\n`);

@@ -297,12 +297,12 @@ async function check(cases: readonly (readonly [Shape, string])[]): Promise<stri
   return problems;
 }
 
-test("placeValues: odd values in the guide's templates are refused, or independent readers find them as they are", async () => {
+test("placeValues: odd values in the guide's templates are refused, or read unchanged", async () => {
   const problems = await check(SHAPES.flatMap((shape) => VALUES.map((value) => [shape, value] as const)));
   assert.deepEqual(problems.slice(0, 40), [], `${problems.length} problems`);
 });
 
-test("placeValues: random values are refused, or independent readers find them as they are", async () => {
+test("placeValues: random values are refused, or independent readers read them alike", async () => {
   const piece = fc.oneof(
     fc.constantFrom(...VALUES),
     fc.string({ unit: "binary", maxLength: 4 }),
@@ -317,7 +317,7 @@ test("placeValues: random values are refused, or independent readers find them a
   assert.deepEqual(problems.slice(0, 20), [], `${problems.length} problems`);
 });
 
-test("placeValues: a PEM in dotenv passes with quote, and the refusal without it names quote", async () => {
+test("placeValues: accepts a PEM in dotenv with quote; without, the error names quote", async () => {
   const quoted = dotenv("{{ .v | quote }}");
   assert.ok(typeof written(quoted, PEM) === "string");
   assert.deepEqual(await check([[quoted, PEM]]), []);
@@ -335,14 +335,14 @@ test("placeValues: quote carries every value in yaml, json, toml and properties"
   }
 });
 
-test("placeValues: values with a mark of a comment pass without a pipe where the format has quotes", async () => {
+test("placeValues: accepts a comment mark without a pipe if the format has quotes", async () => {
   const shapes = [npmrc, netrc, yaml, toml, json, dotenv].map((shape) => shape("{{ .v }}"));
   const cases = shapes.map((shape) => [shape, "p4ss #word"] as const);
   for (const [shape, value] of cases) assert.equal(typeof written(shape, value), "string", shape.format);
   assert.deepEqual(await check(cases), []);
 });
 
-test("placeValues: numbers, booleans and escapes of the template itself stay as the template writes them", () => {
+test("placeValues: keeps the template's own numbers, booleans and escapes unchanged", () => {
   const found = (shape: Shape, value: string): unknown => written(shape, value);
   assert.equal(found(yaml("{{ .v }}"), "443"), "v: 443\nafter: own\n");
   assert.equal(found(yaml("{{ .v }}"), "true"), "v: true\nafter: own\n");
@@ -354,7 +354,7 @@ test("placeValues: numbers, booleans and escapes of the template itself stay as 
   assert.match(String(refusal.hint), /quote/);
 });
 
-test("placeValues: true, false and null are refused in npmrc, also in quotes; the template's own and parts pass", () => {
+test("placeValues: npmrc refuses true, false, null as values, not in the template", () => {
   for (const value of ["true", "false", "null"]) {
     for (const place of ["{{ .v }}", '"{{ .v }}"', "{{ .v | quote }}"]) {
       const refusal = written(npmrc(place), value);

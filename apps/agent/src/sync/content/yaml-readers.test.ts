@@ -46,7 +46,7 @@ async function assertReadAlike(
   }
 }
 
-test("yaml edit: a block scalar at the end without a line break keeps its value for other readers", async () => {
+test("yaml edit: a final block scalar without a line break keeps its value for readers", async () => {
   const content: EditMap = new Map<string, EditValue>([
     ["added", "new"],
     ["in", new Map([["more", "new"]])],
@@ -63,7 +63,7 @@ test("yaml edit: a block scalar at the end without a line break keeps its value 
   );
 });
 
-test("yaml remove: a block scalar that becomes the end of the file keeps its value for other readers", async () => {
+test("yaml remove: a block scalar that becomes the last keeps its value for readers", async () => {
   await assertReadAlike(
     ["|", ">", "|-"].map((header) => {
       const before = `script: ${header}\n  one\nours: 1`;
@@ -144,11 +144,11 @@ async function assertFlow(texts: readonly string[]): Promise<void> {
   assert.deepEqual(problems.slice(0, 20), [], `${problems.length} problems`);
 }
 
-test("yaml edit: readers of 1.1 and 1.2 find odd keys and values in brackets as they are [agent 14.12]", async () => {
+test("yaml edit: readers of 1.1 and 1.2 read odd keys and values in brackets unchanged [agent 14.12]", async () => {
   await assertFlow(ODD_TEXTS);
 });
 
-test("yaml edit: readers of 1.1 and 1.2 find random keys and values in brackets as they are", async () => {
+test("yaml edit: readers of 1.1 and 1.2 read random keys and values in brackets alike", async () => {
   const piece = fc.oneof(
     fc.constantFrom(...SIGNS, ...URLS, "a", "1", "true", "\n", "\t"),
     fc.string({ maxLength: 3 }),

@@ -44,8 +44,8 @@ export interface MergeContext {
 }
 
 /**
- * Applies the pieces of all rules of one file as one edit. Pure: may be called again when the file has changed
- * meanwhile. A piece that fails leaves the others alone.
+ * Applies the pieces of all rules of one file as one edit. Pure: may be called again when the file has
+ * changed. A piece that fails does not change the others.
  */
 export function mergePieces(
   existing: Buffer | undefined,

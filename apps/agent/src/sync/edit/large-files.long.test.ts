@@ -43,7 +43,7 @@ const repeat = (entry: string, count: number): string =>
 const LARGE_YAML = Buffer.from(repeat("key%: value # note\nmap%: {a: [x, y]}\n", 3000));
 const SMALL_YAML = Buffer.from("key1: value # note\n");
 
-/** What an error says to whoever handles or shows it. */
+/** Fields of an error that callers use. */
 const factsOf = (error: unknown): unknown => {
   if (error instanceof DocumentEditError) {
     const { code, message, hint, remedy, line, column } = error;
@@ -109,7 +109,7 @@ describe("a large file", () => {
     assert.notEqual(thread.worker, undefined);
   });
 
-  it("that is made of large content is made in the thread, a small one and a text are not", async () => {
+  it("runs in the thread for large content, and not for small content or a text", async () => {
     const thread = newThread();
     const text = documentFormat("text");
     await mergeFile(SMALL_YAML, [pieceOf(yaml, "key1: new")], contextOf(yaml), undefined, thread);

@@ -11,7 +11,7 @@ import { HandClock } from "../clock.test-kit.ts";
 let folder: string;
 let clock: HandClock;
 let watch: TargetWatch;
-/** What the last cycle did not leave as it is. */
+/** Files that changed after the last cycle. */
 let touched: Set<string>;
 let looked: string[];
 let cycles: number;
@@ -46,7 +46,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe("the watch over targets", () => {
-  it("looks at a folder that is newly watched, for what was changed before the watch stood", async () => {
+  it("looks at a newly watched folder, for changes before the watch was ready", async () => {
     const file = join(folder, "a.yaml");
     touched.add(file);
     watch.follow([file]);

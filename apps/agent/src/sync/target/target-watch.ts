@@ -14,7 +14,7 @@ interface Watched {
 }
 
 export interface TargetWatchParts {
-  /** Whether a file is another one than the last cycle left; our own writes are no news. */
+  /** Whether a file differs from the one that the last cycle left. Our own writes do not count. */
   readonly isTouched: (file: string) => Promise<boolean>;
   readonly onTouched: () => void;
   readonly clock: Clock;

@@ -64,7 +64,7 @@ export async function writeTarget(request: WriteRequest, journal: InPlaceJournal
   }
 }
 
-/** Removes temporary files that a crash has left beside these files. Only the holder of the writer lock may call it. */
+/** Removes temporary files that a crash has left next to these files. Only the holder of the writer lock may call it. */
 export async function removeLeftovers(files: readonly string[]): Promise<void> {
   const byFolder = Map.groupBy(files, dirname);
   for (const [folder, inFolder] of byFolder) {

@@ -25,7 +25,7 @@ const far = endpoint(accepted.remoteAddress, accepted.remotePort) ?? "";
 const { established, closeWait, finWait2 } = TCP_STATE;
 const SYN_SENT = 2;
 const CLOSED = 7;
-/** The record of the other end, and that of ours. */
+/** The records of the other end and of our end. */
 const peer: SocketRecord = { local: far, remote: near, state: established, uid: ME, inode: 7 };
 const ours: SocketRecord = {
   local: near,

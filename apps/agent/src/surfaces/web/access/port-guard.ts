@@ -8,7 +8,7 @@ import { endpoint, TCP_STATE, type SocketRecord } from "./socket-table.ts";
 
 /** The other end may have sent all that it will send, and still wait for the response. */
 const PEER_STATES: readonly number[] = [TCP_STATE.established, TCP_STATE.finWait1, TCP_STATE.finWait2];
-/** States of our end that it cannot come back to after the other end has let go of the connection. */
+/** States of our end that it cannot come back to after the other end has released the connection. */
 const OWN_STATES: readonly number[] = [TCP_STATE.established, TCP_STATE.closeWait];
 /** A list that changes while the kernel writes it may lack a socket: the look-up is made at most so many times. */
 const MAX_LOOKS = 3;

@@ -23,7 +23,7 @@ export const TCP_STATE = {
  * The records of one table. Lines that do not look as expected are left out, and connections in TIME_WAIT, which no
  * process holds: a server has thousands of them after many short connections.
  *
- * @param port only records with this port at either end; a busy host has thousands of others
+ * @param port only records with this port at either end; a busy host has thousands of records
  */
 export function parseSocketTable(text: string, port?: number): SocketRecord[] {
   const records: SocketRecord[] = [];

@@ -59,7 +59,7 @@ function facts(status: AgentStatus): Html {
     </div>
     <div>
       <dt>Changes in the store</dt>
-      <dd>${sync.events === "connected" ? "noticed at once" : "looked for in each cycle"}</dd>
+      <dd>${sync.events === "connected" ? "noticed immediately" : "looked for in each cycle"}</dd>
     </div>
     <div>
       <dt>Next cycle</dt>

@@ -11,7 +11,7 @@ const STATE: Readonly<Record<RuleStatus["state"], { readonly mark: string; reado
   paused: { mark: "idle", word: "Paused" },
 };
 
-/** The sync rules with their state. Roles are written out because cards on a phone are no table to the browser. */
+/** The sync rules with their state. Roles are written out because the browser does not see cards on a phone as a table. */
 export function rulesTable(rules: readonly RuleView[], now: string): Html {
   if (rules.length === 0) {
     return html`<section class="card">

@@ -149,7 +149,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     assert.match(away.body, />\s*Try again\s*</);
   });
 
-  it("a save that was carried out although its answer was lost: Try again finds that, and saves nothing twice [agent 35.11]", async () => {
+  it("Try again after a save whose response was lost finds it, and saves nothing twice [agent 35.11]", async () => {
     await using stood = await stand();
     const { server, faults } = stood;
     faults.afterWrite = new SecretStoreError("unavailable", "no answer in time");

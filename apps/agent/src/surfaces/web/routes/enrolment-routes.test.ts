@@ -62,7 +62,7 @@ describe("root routing (GET /)", () => {
     assert.match((await server.send("/")).body, /action="\/login\/token"/);
   });
 
-  it("signed in, no enrolment completed yet and the wizard not left or skipped out: /setup/ [agent 20.2]", async () => {
+  it("/setup/ if signed in, with no enrolment complete and the wizard not left [agent 20.2]", async () => {
     await using server = await start(SSH);
     assert.equal(await root(server), "/setup/");
   });
@@ -98,7 +98,7 @@ describe("root routing (GET /)", () => {
 });
 
 describe("wizard rules", () => {
-  it("rule 1: appears only while no enrolment that needed the user has completed and not every one is done or skipped [agent 21.1]", async () => {
+  it("rule 1: appears only until an interactive enrolment is complete, or all settled [agent 21.1]", async () => {
     await using server = await start(
       "enrolments: {a: {engine: ssh, passphrase: recommended}, b: {engine: ssh}, c: {engine: ssh}}",
     );
@@ -124,7 +124,7 @@ describe("wizard rules", () => {
     assert.equal(await root(server), "/setup/");
   });
 
-  it("rule 2: leaving the wizard (POST /setup/complete) sends / to the main site, and what is outstanding waits on /ui/enrolments/ [agent 21.2]", async () => {
+  it("rule 2: POST /setup/complete makes / the main site; /ui/enrolments/ has the rest [agent 21.2]", async () => {
     await using server = await start(SSH);
     await act(server, "ssh/work/key", "start");
     const left = await post(server, "/setup/complete");
@@ -136,17 +136,17 @@ describe("wizard rules", () => {
     assert.match((await server.send("/ui/")).body, /One enrolment waits for you/);
   });
 
-  it("rule 2: having one credential from an enrolment that needed the user sends / to the main site, for good [agent 21.3]", async () => {
+  it("rule 2: a credential of an interactive enrolment makes / the main site for good [agent 21.3]", async () => {
     await using server = await start(SSH);
     await act(server, "ssh/work/key", "start");
     await answerKey(server);
     assert.equal(await root(server), "/ui/");
-    // It is done anew and fails: the user has been through setup all the same.
+    // It is run again and fails. The user has still completed the setup.
     await act(server, "ssh/work/key", "start");
     assert.equal(await root(server), "/ui/");
   });
 
-  it("rule 3: what needs no interaction never appears in the wizard, never raises it, and does not count as setup [agent 21.4]", async () => {
+  it("rule 3: an enrolment without interaction is not in the wizard, and no setup [agent 21.4]", async () => {
     await using copy = await start("enrolments: {mirror: {engine: copy, from: shared/x}}");
     assert.equal(await root(copy), "/ui/", "never raises it");
     assert.equal((await copy.send("/setup/")).headers.location, "/ui/", "no wizard for it alone");
@@ -161,7 +161,7 @@ describe("wizard rules", () => {
     assert.doesNotMatch(body, /mirror/);
   });
 
-  it("rule 4: the control at the bottom is a button (skip the rest) when something is outstanding, a plain link when nothing is [agent 21.5]", async () => {
+  it("rule 4: the control at the bottom is a skip button, or a link if nothing is left [agent 21.5]", async () => {
     await using server = await start(SSH);
     const before = (await server.send("/setup/")).body;
     assert.match(before, /action="\/setup\/complete"[^]*<button type="submit">Skip the rest<\/button>/);
@@ -243,7 +243,7 @@ describe("status indicators of enrolments", () => {
 });
 
 describe("/ui/enrolments/", () => {
-  it("groups by engine, and an engine nests into a folder only if it has more than one enrolment [agent 26.7]", async () => {
+  it("groups by engine; only an engine with several enrolments is a folder [agent 26.7]", async () => {
     await using server = await start(
       "enrolments: {a: {engine: ssh}, b/c: {engine: ssh}, d: {engine: copy, from: shared/x}}",
     );
@@ -283,7 +283,7 @@ describe("/ui/enrolments/<engine>/<key>/", () => {
     assert.ok(!server.log.join("").includes(PASSPHRASE));
   });
 
-  it("a refused answer is shown at its field, keeps plain values, and never echoes a secret", async () => {
+  it("shows a refused input at its field, keeps plain values, never echoes a secret", async () => {
     await using server = await start(
       "enrolments: {a: {engine: prompt, fields: [{name: user, secret: false}, {name: token, pattern: '[a-z]+'}]}}",
     );
@@ -344,7 +344,7 @@ describe("/ui/enrolments/<engine>/<key>/", () => {
     }
   });
 
-  it("a failed one is tried again or skipped, a skipped one started after all, a complete one replaced [agent 26.8]", async () => {
+  it("retries or skips a failed one, starts a skipped one, and replaces a complete one [agent 26.8]", async () => {
     await using server = await start("enrolments: {a: {engine: ssh, passphrase: recommended}}");
     const page = async (): Promise<string> => (await server.send("/ui/enrolments/ssh/a/")).body;
     await act(server, "ssh/a", "skip");
@@ -361,7 +361,7 @@ describe("/ui/enrolments/<engine>/<key>/", () => {
     assert.match((await failing.send("/ui/enrolments/github/a/")).body, /Try again[^]*Skip/);
   });
 
-  it("an action that the state does not allow is 409, an unknown action 422, an unknown enrolment 404", async () => {
+  it("409 for an action in the wrong state, 422 if unknown, 404 without enrolment", async () => {
     await using server = await start(SSH);
     const early = await act(server, "ssh/work/key", "answer");
     assert.equal(early.status, 409);
@@ -387,7 +387,7 @@ describe("/ui/enrolments/<engine>/<key>/", () => {
     assert.equal(server.enrolments.list()[0]?.state, "pending");
   });
 
-  it("names, descriptions, errors and addresses that are markup are shown as text, and make no other link", async () => {
+  it("shows markup in names, descriptions, errors and addresses as text, without links", async () => {
     const markup = `<img src=x onerror=alert(1)>`;
     await using server = await start(
       `enrolments: {'g/${markup}': {engine: prompt, description: '${markup}', fields: [{name: '${markup}', help: '${markup}'}]}}`,

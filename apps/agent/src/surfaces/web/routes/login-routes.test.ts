@@ -44,7 +44,7 @@ function assertUnscripted({ body, headers }: Answer): void {
 }
 
 describe("web login by store.auth_method", () => {
-  it("oidc: a button leads to /auth/oidc/start, and the browser returns to /auth/oidc/callback [agent 25.3]", async () => {
+  it("oidc: a button opens /auth/oidc/start; the login returns to /auth/oidc/callback [agent 25.3]", async () => {
     await using server = await signedOut({ kind: "oidc" });
     const page = await server.send("/");
     assertUnscripted(page);
@@ -66,7 +66,7 @@ describe("web login by store.auth_method", () => {
     assert.equal(server.view.status().authenticated, true);
   });
 
-  it("ldap: a form with user name and password, then a progress page that refreshes while a push is awaited [agent 25.4]", async () => {
+  it("ldap: a user name and password form, then a page that refreshes until the push [agent 25.4]", async () => {
     const approval = Promise.withResolvers<void>();
     await using server = await signedOut({ kind: "ldap", second: "push", approve: approval.promise });
     const page = await server.send("/");
@@ -87,7 +87,7 @@ describe("web login by store.auth_method", () => {
     assert.equal((await server.send("/")).headers.location, "/ui/");
   });
 
-  it("ldap: a passcode prompt does not refresh by itself, and a wrong passcode may be followed by another [agent 25.5]", async () => {
+  it("ldap: the passcode page does not refresh; after a wrong passcode it asks again [agent 25.5]", async () => {
     await using server = await signedOut({ kind: "ldap", second: "passcode" });
     await ldap(server);
     await turn();
@@ -148,7 +148,7 @@ describe("web login by store.auth_method", () => {
   });
 
   for (const method of ["mtls", "mtls+tpm", "mtls+os"]) {
-    it(`${method}: no recurring login, the page says that the daemon signs in with its client certificate, and refreshes [agent 31.4]`, async () => {
+    it(`${method}: the page says that the daemon signs in by certificate, and refreshes [agent 31.4]`, async () => {
       await using server = await signedOut({ kind: "mtls" });
       server.view.set({ status: { auth: { ...server.view.status().auth, method } } });
       const page = await server.send("/");
@@ -164,7 +164,7 @@ describe("web login by store.auth_method", () => {
     ["ldap", /action="\/login\/ldap"/],
     ["oidc", /href="\/auth\/oidc\/start"/],
   ] as const) {
-    it(`mtls, one-time certificate bootstrap on a new host: the ${bootstrap} form of store.mtls.bootstrap_method [agent 4.9 31.5]`, async () => {
+    it(`mtls on a new host: the ${bootstrap} form of store.mtls.bootstrap_method, once [agent 4.9 31.5]`, async () => {
       await using server = await signedOut({ kind: "mtls", bootstrap, needsCertificate: true });
       const page = await server.send("/");
       assertUnscripted(page);
@@ -174,7 +174,7 @@ describe("web login by store.auth_method", () => {
     });
   }
 
-  it("mtls: after the bootstrap's form the page reports issuance in flight and refreshes until the daemon holds a token [agent 31.6]", async () => {
+  it("mtls: after the form the page reports the issuance, and refreshes until a token [agent 31.6]", async () => {
     const approval = Promise.withResolvers<void>();
     await using server = await signedOut({
       kind: "mtls",
@@ -219,7 +219,7 @@ describe("web login by store.auth_method", () => {
 });
 
 describe("GET / just after the start", () => {
-  it("waits a moment for the daemon's own look for a token, and shows the form when that takes too long [agent 20.4]", async () => {
+  it("waits a moment for the daemon's look for a token, then shows the form [agent 20.4]", async () => {
     await using server = await signedOut({ reason: NOT_TRIED_YET });
     server.view.set({ status: { uptime_seconds: 1 } });
     const page = await server.send("/");
@@ -230,7 +230,7 @@ describe("GET / just after the start", () => {
     assert.match((await server.send("/")).body, /action="\/login\/token"/);
   });
 
-  it("says that the store does not answer about a token, instead of asking for one, and follows by itself [agent 20.5]", async () => {
+  it("says that the store does not respond, asks for no token, and refreshes by itself [agent 20.5]", async () => {
     await using server = await signedOut({ reason: "the store has not answered", storeUnreachable: true });
     const page = await server.send("/");
     assertUnscripted(page);
@@ -319,7 +319,7 @@ describe("request protection at the login", () => {
     }
     const right = `state=${OIDC_STATE}&code=${OIDC_CODE}`;
 
-    it("does not sign in without the cookie of the browser that began, with another state, or without a begun login [agent 25.3]", async () => {
+    it("does not sign in without the browser's cookie, the right state and a begun login [agent 25.3]", async () => {
       await using server = await signedOut({ kind: "oidc" });
       assert.equal((await callback(server, right)).status, 403, "none begun");
       const cookie = await begun(server);
@@ -351,7 +351,7 @@ describe("request protection at the login", () => {
       }
     });
 
-    it("needs no session where web.require_unlock asks for one: from the provider the browser does not send it", async () => {
+    it("needs no session with web.require_unlock: the provider's redirect has no cookie", async () => {
       await using server = await startTestServer({ login: { kind: "oidc" }, requireUnlock: true });
       const { requestOpenLink } = await import("../../socket/open-link.ts");
       const link = new URL(await requestOpenLink(server.runtimeFolder));
@@ -391,7 +391,7 @@ describe("Sign out", () => {
     assert.equal((await server.send("/ui/secrets/")).headers.location, "/");
   });
 
-  it("is not offered, and refused, where the token would come back: environment, peer, certificate, embedded", async () => {
+  it("is refused if the token would return: environment, peer, certificate, embedded", async () => {
     await using server = await startTestServer();
     const { auth } = server.view.status();
     for (const other of [

@@ -19,7 +19,7 @@ export interface WebLoginParts {
     "kind" | "interactiveKind" | "checkAllowed" | "ldap" | "startOidc" | "finishOidc" | "token"
   >;
   readonly signIn: Pick<SignIn, "ensure" | "state">;
-  /** Stands in the form to begin with. */
+  /** Initial user name of the form. */
   readonly username: string;
   /** Under a certificate method: whether there is no certificate to sign in with, and one may be made. */
   readonly needsCertificate: () => Promise<boolean>;

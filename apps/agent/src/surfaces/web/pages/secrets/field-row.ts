@@ -22,7 +22,7 @@ export interface RowContext {
   readonly old: boolean;
 }
 
-/** One field: name, value (hidden at first), actions. Roles are written out because cards on a phone are no table to the browser. */
+/** One field: name, value (hidden at first), actions. Roles are written out because the browser does not see cards on a phone as a table. */
 export function fieldRow(name: string, value: FieldValue, context: RowContext): Html {
   const type = typeOf(value);
   return html`<tr role="row">

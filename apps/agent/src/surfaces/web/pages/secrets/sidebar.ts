@@ -25,7 +25,7 @@ export interface SidebarModel {
   readonly query?: string;
 }
 
-/** Beside every page of secrets: search, editable subtrees, and the tree of names. */
+/** Sidebar of every page of secrets: search, editable subtrees, and the tree of names. */
 export function sidebar({ tree, editable, current, query = "" }: SidebarModel): Html {
   return html`<aside class="sidebar" aria-label="Secrets">
     <form class="search" method="get" action="${SECRETS_PREFIX}" role="search">
