@@ -97,7 +97,7 @@ describe("login-check rule 2: --no-passwd", () => {
     assert.ok(await refreshed(place));
   });
 
-  it("goes on for another user, and with a warning where the file cannot be read [agent 8.5]", async () => {
+  it("continues for another user, and with a warning for an unreadable file [agent 8.5]", async () => {
     const place = await home();
     const file = await place.write("passwd", `somebody:x:${userInfo().username}:\n`);
     const other = await place.agent(["login-check", "--no-passwd"], { AGENT_PASSWD_FILE: file });
@@ -169,7 +169,7 @@ describe("login-check rule 4: the token", () => {
     assert.doesNotMatch(stderr, /hunter2/);
   });
 
-  it("one of another identity is told as that, from the file and from AGENT_TOKEN [agent 8.13]", async () => {
+  it("one of another identity is reported as such, from the file and AGENT_TOKEN [agent 8.13]", async () => {
     const place = await home();
     await place.write(".daemon-token", await createToken({ ttl: "1h", display_name: "ada" }));
     await place.ok("secrets", "list");
@@ -188,7 +188,7 @@ describe("login-check rule 4: the token", () => {
     assert.doesNotMatch(stderr, /no longer valid|no cached token/);
   });
 
-  it("a token file that is refused is told as that [agent 8.13]", async () => {
+  it("a token file that is refused is reported as such [agent 8.13]", async () => {
     const place = await home();
     const file = await place.write(".daemon-token", await createToken({ ttl: "1h" }), 0o644);
     const { code, stderr } = await place.agent(["login-check"]);
@@ -216,7 +216,7 @@ describe("login-check rule 4: the token", () => {
     assert.match(await shown(["--quiet"], {}), /^Token for the secrets store/);
   });
 
-  it("an AGENT_TOKEN that the store refuses is said, and the next source is used", async () => {
+  it("an AGENT_TOKEN that the store refuses is reported, and the next source is used", async () => {
     const place = await home();
     await place.write(".daemon-token", await createToken({ ttl: "1h" }));
     const { code, stderr } = await place.agent(["login-check"], { AGENT_TOKEN: "hvs.hunter2" });

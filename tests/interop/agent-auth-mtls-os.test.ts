@@ -109,7 +109,7 @@ describe("login-check rule 3: under mtls+os the certificate is inspected, not a 
     assert.equal((await hsm.keys()).length, 1);
   });
 
-  it("valid: exit 0 without a word, without a token and without asking the store [agent 8.7]", async () => {
+  it("valid: exits 0 without output, a token or a request to the store [agent 8.7]", async () => {
     await age(7);
     const marked = await stat(join(place.path, MARKER));
     const { code, stdout, stderr } = await place.agent(["login-check"], {
@@ -139,7 +139,7 @@ describe("login-check rule 3: under mtls+os the certificate is inspected, not a 
     await place.write(STORED, kept);
   });
 
-  it("its key gone from the token, or the PIN open to others: unreadable too [agent 8.8]", async () => {
+  it("a key missing in the token, or a PIN that others can read: unreadable too [agent 8.8]", async () => {
     await writeFile(join(place.path, "open-pin"), "x", { mode: 0o644 });
     const pkcs11 = { module: hsm.module, token: hsm.token, pin_file: join(place.path, "open-pin") };
     await place.configure(store({ pkcs11 }), RULE);
@@ -217,7 +217,7 @@ describe("agent under mtls+os", () => {
     assert.equal(await liveTokens(), 0, "the daemon's own token ended with it");
   });
 
-  it("an emptied token is said in status, and the next login gets another certificate", async () => {
+  it("status reports an empty token, and the next login gets another certificate", async () => {
     await place.configure(store(), RULE);
     await hsm.empty();
     const text = (await place.agent(["status", "--check"])).stdout;

@@ -42,7 +42,7 @@ describe("sealing by a TPM", () => {
     });
   });
 
-  it("bound to registers it opens only while they hold the same values", async () => {
+  it("sealed to registers it opens only while they have the same values", async () => {
     const bound = await sealer(tpm, [7, 16]).seal(new Secret("s"));
     assert.equal((await sealer(tpm).unseal(bound)).reveal(), "s");
     await tpm.extend(16);
@@ -51,7 +51,7 @@ describe("sealing by a TPM", () => {
 });
 
 describe("agent with a +tpm method", () => {
-  it("keeps the token sealed, uses it, and without the TPM says so [agent 10.7]", async () => {
+  it("keeps the token sealed, uses it, and reports a missing TPM [agent 10.7]", async () => {
     const store = {
       address: vault.address,
       ca_cert: vault.caFile,

@@ -40,7 +40,7 @@ const configured = (rule: string): string =>
 const YAML = "target: {path: ~/f.yaml, format: yaml}";
 
 describe("exit codes and help [agent 18.1]", () => {
-  it("a reader that goes away leaves no trace, and does not change the exit code [agent 18.3]", async () => {
+  it("a reader that closes the pipe causes no error and no other exit code [agent 18.3]", async () => {
     const { path } = await home();
     const env = { PATH: process.env["PATH"], HOME: path, XDG_CONFIG_DIRS: join(path, "etc") };
     const rows: [args: readonly string[], code: number][] = [

@@ -69,7 +69,7 @@ async function visit(path: string, action: (page: Page) => Promise<void>): Promi
 
 const again = (page: Page) => page.getByRole("button", { name: "Try again" });
 
-describe("what was typed for an enrolment when the store fails", { timeout: TIMEOUT_MS }, () => {
+describe("text typed for an enrolment when the store fails", { timeout: TIMEOUT_MS }, () => {
   it("store down: the page says so, and Try again stores it when the store is back [agent 1.4]", async () => {
     await visit("tools/page", async (page) => {
       await page.getByRole("button", { name: "Start" }).click();

@@ -112,7 +112,7 @@ rules:
     assert.match((await curl(socket, "/metrics")).stdout, /^# HELP/);
   });
 
-  it("serves no pages, and its errors are JSON with the headers of every answer [agent 32.4]", async () => {
+  it("serves no pages, and its errors are JSON with the usual headers [agent 32.4]", async () => {
     for (const path of ["/", "/ui/", "/setup/", "/login/token", "/static/x"]) {
       const { stdout } = await curl(socket, path, "--include");
       assert.match(stdout, /^HTTP\/1\.1 404 /);
@@ -193,7 +193,7 @@ rules:
     assert.equal((await curl(peerSocket, path, "--data", "text=third")).stdout, '{"status":"copied"}');
   });
 
-  it("a second daemon is refused, and the first goes on [agent 13.10 33.2]", async () => {
+  it("a second daemon is refused, and the first continues [agent 13.10 33.2]", async () => {
     const same = await place.agent(["run"]);
     assert.equal(same.code, 1);
     assert.match(same.stderr, /another agent holds/);
@@ -214,7 +214,7 @@ rules:
     assert.match(await idle.ok("status"), /^API socket: .*elsewhere\/daemon\/api\.sock \(not present\)$/m);
   });
 
-  it("'agent open' and 'agent sync' go over it, also where the web key is gone [agent 5.4 33.7]", async () => {
+  it("'agent open' and 'agent sync' use it, also without the web key [agent 5.4 33.7]", async () => {
     const key = join(folder.path, "daemon/web.key");
     const saved = await readFile(key);
     await writeFile(key, "wrong\n");
@@ -223,7 +223,7 @@ rules:
     await writeFile(key, saved);
   });
 
-  it("a stale socket of a killed daemon is replaced; at the end nothing is left [agent 33.2]", async () => {
+  it("a stale socket of a killed daemon is replaced, and removed at the end [agent 33.2]", async () => {
     const { ino } = await lstat(socket);
     process.kill(agent.pid ?? 0, "SIGKILL");
     await until(
@@ -316,7 +316,7 @@ describe("the local API socket, where it is configured", { timeout: TIMEOUT_MS }
     });
   }
 
-  it("what a symlink leads to was left alone", async () => {
+  it("the target of a symlink is unchanged", async () => {
     assert.equal(await place.read("precious"), "kept");
   });
 });

@@ -192,7 +192,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     await place.configure("store: { driver: embedded }\n");
   });
 
-  it("a local action that fails exits 1 and says what to do", async () => {
+  it("a local action that fails exits 1 with the next step", async () => {
     await desktop.stopNotifications();
     const { code, stderr } = await place.agent(["notify", "info", "hunter2"]);
     assert.equal(code, 1);
@@ -200,7 +200,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     assert.doesNotMatch(stderr, /hunter2/);
   });
 
-  it("--dry-run does nothing and says where it would go", async () => {
+  it("--dry-run only prints the targets", async () => {
     await place.ok("clipboard", "before");
     assert.equal(
       await place.ok("--dry-run", "clipboard", "after"),

@@ -104,7 +104,7 @@ describe("a running daemon", () => {
     }
   });
 
-  it("rules pause holds a rule over restarts, and resume lets it go on [agent 5.19]", async () => {
+  it("rules pause keeps a rule paused over restarts, and resume continues it [agent 5.19]", async () => {
     const place = await home();
     const holds = (text: string) => async (): Promise<boolean> => (await place.read("a.yaml")).includes(text);
     const running = await daemon(place, holds("one"));

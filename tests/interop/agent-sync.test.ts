@@ -132,7 +132,7 @@ describe("signing in with a token", () => {
     assert.match(stderr, /not signed in to the secrets store: no token found/);
   });
 
-  it("a token file that others can read is refused, and says what to do [agent 10.5]", async () => {
+  it("a token file that others can read is refused with the next step [agent 10.5]", async () => {
     const place = await home();
     await DRIVERS.vault(place);
     await chmod(join(place.path, ".daemon-token"), 0o644);
@@ -141,7 +141,7 @@ describe("signing in with a token", () => {
     assert.match(stderr, /refused the token file .*others can read or write it.*chmod 600/);
   });
 
-  it("--dry-run without a valid token exits 1 and says so [agent 6.6]", async () => {
+  it("--dry-run without a valid token exits 1 with the reason [agent 6.6]", async () => {
     const place = await home();
     await DRIVERS.vault(place);
     await place.write(".daemon-token", "hvs.bad");
@@ -187,7 +187,7 @@ describe("a planted secret", () => {
     assert.equal(written["registry"]?.["token"], `${PLANTED}\nadmin: true`);
   });
 
-  it("is gone from the process title while a command waits [agent 5.31]", async () => {
+  it("is removed from the process title while a command waits [agent 5.31]", async () => {
     const place = await home();
     await DRIVERS.embedded(place);
     const child = spawn(AGENT_LAUNCHER, ["secrets", "put", "k", `a=${PLANTED}`, "b=-"], { env: place.env });

@@ -52,7 +52,7 @@ async function assertStreams(server: TestServer, count: number): Promise<void> {
 }
 
 describe("accessibilityFaults", { timeout: TIMEOUT_MS }, () => {
-  it("finds what it should: text without contrast, an image without words", async () => {
+  it("finds text without contrast and an image without alternative text", async () => {
     await using server = await startTestServer();
     const { page, context } = await openPage(server);
     await page.goto(`${server.url}/unlock?code=x`);
@@ -174,7 +174,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     await context.close();
   });
 
-  it("say so when the daemon is gone [agent 34.4]", async () => {
+  it("report a daemon that has ended [agent 34.4]", async () => {
     const server = await startTestServer();
     const { page, context } = await openPage(server);
     await page.goto(`${server.url}/ui/`);
@@ -243,7 +243,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     await thief.context.close();
   });
 
-  it("answer no form that another site posts [agent 32.1]", async () => {
+  it("refuse a form that another site posts [agent 32.1]", async () => {
     await using server = await startTestServer();
     await using other = await startTestServer();
     const { page, context } = await openPage(server);

@@ -197,7 +197,7 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     assert.match(refused.stderr, /web\.listen: must be on loopback/);
   });
 
-  it("leaves nothing open at the end", async () => {
+  it("closes everything at the end", async () => {
     daemon.child.kill("SIGTERM");
     const [code] = (await once(daemon.child, "exit")) as [number];
     assert.equal(code, 0);

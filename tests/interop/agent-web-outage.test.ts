@@ -13,7 +13,7 @@ const TIMEOUT_MS = 240_000;
 const PAGE_LIMIT_MS = 9000;
 const NO_ANSWER = "Could not be listed: the store does not answer.";
 
-describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
+describe("pages while the store cannot be reached", { timeout: TIMEOUT_MS }, () => {
   it("status shows what a page's request learned before a cycle: down, sealed, back [agent 24.20 35.16]", async () => {
     const vault = await startVault({ storage: "disk" });
     await using site = await OutageSite.start(vault);
@@ -65,7 +65,7 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     await vault.stop();
   });
 
-  it("the daemon's word counts in 'agent status' when its own look finds nothing wrong [agent 35.17]", async () => {
+  it("'agent status' shows the daemon's state when its own check finds no fault [agent 35.17]", async () => {
     const vault = await startVault();
     const proxy = await startVaultProxy(vault.address);
     await using site = await OutageSite.start(vault, proxy.url);

@@ -54,7 +54,7 @@ class HeldTable implements SocketOwners {
   }
 }
 
-describe("the web port and another user who gives up a connection before it is looked up", () => {
+describe("the web port when another user closes a connection before its look-up", () => {
   const requests: [name: string, path: string, form: string][] = [
     ["a secret is not written", "/ui/secrets/tools/x1", "action=add&version=0&name=x1&text=planted"],
     ["no sync is started", "/ui/sync", ""],

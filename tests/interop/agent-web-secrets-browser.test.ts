@@ -177,7 +177,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("rule 1: copy leaves the value out of the browser, and says what it did [agent 28.4]", async () => {
+  it("rule 1: copy keeps the value out of the browser, and reports its result [agent 28.4]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/s", '{"a":"value-a"}');
@@ -320,7 +320,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("names that are markup do nothing, in a row that is edited neither", async () => {
+  it("names with markup have no effect, not even in a row that is edited", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/s", JSON.stringify({ [XSS]: XSS, [`javascript:'"`]: "x" }));
@@ -348,7 +348,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("say in a word that one is signed out where a part of the page was requested", async () => {
+  it("report a missing sign-in where a part of the page was requested", async () => {
     await using visit = await Visit.start();
     const { page, server } = visit;
     await visit.put("tools/s", '{"a":"value-a"}');

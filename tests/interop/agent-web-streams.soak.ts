@@ -8,7 +8,7 @@ const HOUR_SECONDS = 3600;
 const MAX_GROWTH_BYTES = 2 * 1024 * 1024;
 
 describe("32 open streams, for an hour or TEST_BUDGET_SECONDS", () => {
-  it("do not make the daemon grow, while its state changes and pages come and go", async (t) => {
+  it("do not increase the daemon's memory while its state and the pages change", async (t) => {
     const bounded = (process.env["TEST_BUDGET_SECONDS"] ?? "") !== "";
     const load = await loadStreams(bounded ? loopSeconds(1) : HOUR_SECONDS);
     t.diagnostic(JSON.stringify(load));

@@ -9,7 +9,7 @@ const SHARE = 1 / 15;
 const MAX_GROWTH_BYTES = 2 * 1024 * 1024;
 
 describe("32 open streams", () => {
-  it("do not make the daemon grow, while its state changes and pages come and go [agent 34.7]", async (t) => {
+  it("do not increase the daemon's memory while its state and the pages change [agent 34.7]", async (t) => {
     const { seconds, changes, received, growth } = await loadStreams(loopSeconds(SHARE));
     t.diagnostic(
       `${seconds.toFixed(0)} s, ${changes} changes, ${received} bytes received, grown by ${growth} bytes`,

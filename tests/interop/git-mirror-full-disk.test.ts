@@ -46,7 +46,7 @@ describe("a store on a disk that is full", () => {
     assert.deepEqual({ clean, served, leftovers }, { clean: true, served: true, leftovers: [] });
   });
 
-  it("a fill that finds no room for its lock leaves nothing behind [svc 2.32]", () => {
+  it("a fill without room for its lock leaves no files [svc 2.32]", () => {
     const { code, clean, at, served, leftovers } = said.locked;
     assert.equal(code, "ENOSPC");
     assert.equal(at, said.full.at);
@@ -59,7 +59,7 @@ describe("a store on a disk that is full", () => {
     assert.deepEqual({ clean, served, leftovers }, { clean: true, served: true, leftovers: [] });
   });
 
-  it("goes on when there is room again", () => {
+  it("continues when there is room again", () => {
     const expected = { code: undefined, clean: true, at: steps.length - 1, served: true, leftovers: [] };
     assert.deepEqual({ ...said.after, code: said.after.code }, expected);
   });

@@ -145,7 +145,7 @@ describe("cache.prune_unreachable_after", () => {
     view.release();
   });
 
-  it("an object that was wanted by its id keeps its name as long, and goes with it", async () => {
+  it("an object wanted by its id keeps its ref for the same time, and goes with it", async () => {
     const pack = await packBetween(stand.source, stand.folder, main(), side[0]!);
     await store.receive({
       open: () => Promise.resolve(createReadStream(pack)),
@@ -164,7 +164,7 @@ describe("cache.prune_unreachable_after", () => {
   });
 });
 
-describe("consolidations at the same time as others", () => {
+describe("repacks at the same time as others", () => {
   let stand: MirrorStand;
   before(async () => {
     stand = await startMirrorStand();
@@ -216,7 +216,7 @@ describe("consolidations at the same time as others", () => {
     store.close();
   });
 
-  it("what comes while objects are being dropped calls that off: it may count on them", async () => {
+  it("a fill while objects are being dropped stops that, because it may need them", async () => {
     const store = stand.open();
     const parent = await git(["-C", stand.path, "rev-parse", "refs/heads/main"]);
     const lost = await git(["-C", stand.source, "commit-tree", "-p", parent, "-m", "lost", "main^{tree}"]);

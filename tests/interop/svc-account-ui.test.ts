@@ -108,7 +108,7 @@ describe("pages of logins, accounts and apps in Chromium", { timeout: 480_000 },
     }
   });
 
-  it("an admin makes an agent token on the page, and is told what its app lacks", async () => {
+  it("an admin creates an agent token on the page, which names missing permissions", async () => {
     await host.addRepository("acme", "tools", { private: true });
     const context = await browser.newContext();
     const page = await context.newPage();

@@ -60,7 +60,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     assert.deepEqual([missing.code, missing.stderr], [2, "svc: none.yaml: no such file\n"]);
   });
 
-  it("config check refuses what serve would: no encryption key [svc 7.10]", async () => {
+  it("config check refuses a missing encryption key, as serve does [svc 7.10]", async () => {
     const { code, stderr } = await svc(["config", "check"]);
     assert.equal(code, 2);
     assert.match(stderr, /^svc: encryption\.key \(SVC_ENCRYPTION_KEY\) is not set$/m);
@@ -158,7 +158,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     assert.match(stderr, /server\.listen/);
   });
 
-  it("a command without a server or a token says what to do", async () => {
+  it("a command without a server or a token names the next step", async () => {
     const port = await freePort();
     const gone = await svc(["repo", "list"], { SVC_URL: `http://127.0.0.1:${port}`, SVC_TOKEN: "svcr_x" });
     assert.equal(gone.code, 1);
@@ -171,7 +171,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     assert.match(tokenless.stderr, /Not signed in to .*\nRun 'svc auth login', or set SVC_TOKEN/);
   });
 
-  it("a command that meets no service at its address says what it met and what to do [svc 10.12]", async () => {
+  it("a command without a service at its address names the fault and the next step [svc 10.12]", async () => {
     const names = ["-subj", "/CN=svc", "-addext", "subjectAltName=DNS:localhost"];
     const files = ["-keyout", join(folder.path, "key.pem"), "-out", join(folder.path, "cert.pem")];
     const made = await run("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", ...files, ...names]);

@@ -55,7 +55,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     assert.doesNotMatch(JSON.stringify(stand.host.calls), /svcx_/);
   });
 
-  it("the token is taken as user name, as bearer and as token", async () => {
+  it("the token is accepted as user name, as bearer and as token", async () => {
     const { token } = await stand.mint(REPOSITORY, READ);
     assert.equal((await stand.clone(REPOSITORY, `${token}:x-oauth-basic`)).code, 0);
     for (const scheme of ["Bearer", "token"]) {
@@ -64,7 +64,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     }
   });
 
-  it("without any credential nothing is given, although the clone is in the cache", async () => {
+  it("without a credential nothing is served, although the clone is in the cache", async () => {
     assert.notEqual((await stand.clone(REPOSITORY)).code, 0);
   });
 

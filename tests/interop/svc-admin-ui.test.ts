@@ -159,7 +159,7 @@ describe("admin UI in Chromium", { timeout: 480_000 }, () => {
     await context.close();
   });
 
-  it("the dashboard is whole without scripting", async () => {
+  it("the dashboard is complete without scripting", async () => {
     const { context, page } = await open({ javaScriptEnabled: false });
     await signIn(page, "reader", "admin");
     for (const name of ["Health", "Requests", "Slowest fetches", "Recent denials", "Cached Repositories"]) {
@@ -170,7 +170,7 @@ describe("admin UI in Chromium", { timeout: 480_000 }, () => {
     await context.close();
   });
 
-  it("what was just done has the focus, so that a keyboard goes on from there", async () => {
+  it("the result of an action has the focus for the keyboard", async () => {
     const { context, page } = await open({ javaScriptEnabled: false }, "/admin/repositories");
     await signIn(page, "typist", "admin");
     await page.getByLabel("Owner").fill("acme");
@@ -266,7 +266,7 @@ describe("admin UI in Chromium", { timeout: 480_000 }, () => {
     await folder.remove();
   });
 
-  it("before a token is made, it can be asked what it would open", async () => {
+  it("the access of a token can be checked before it is created", async () => {
     const { context, page } = await open({ javaScriptEnabled: false }, "/admin/tokens");
     await signIn(page, "asker", "user");
     await page.getByLabel("Repository").fill("acme/widgets");

@@ -43,7 +43,7 @@ async function askWithBody(
 const FORM = "application/x-www-form-urlencoded";
 const SEARCH = "/api/v3/search/issues?q=repo:acme/widgets+is:issue";
 
-describe("what a limited token is judged by is what the code host gets", () => {
+describe("a limited token is authorized by the request that the code host gets", () => {
   it("a GET with a body, whose parameters a server may prefer, is refused", async () => {
     stand.codeHost.resetCalls();
     for (const type of [FORM, "application/json", undefined]) {

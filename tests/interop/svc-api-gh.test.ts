@@ -75,7 +75,7 @@ describe("gh with a limited token", () => {
     });
   }
 
-  it("gh auth status says nothing of the scopes of the credential behind the token [svc 10.5]", async () => {
+  it("gh auth status shows no scopes of the credential behind the token [svc 10.5]", async () => {
     const headers = { "content-type": "application/json", "X-OAuth-Scopes": "admin:org, delete_repo" };
     stand.codeHost.inject({ path: /^\/api\/v3\/?$/, times: 1 }, { status: 200, headers, body: "{}" });
     const done = await gh(await stand.mint("metadata:read"), ["auth", "status", "-h", HOST]);

@@ -85,7 +85,7 @@ describe("headers of answers of the API", () => {
     assert.deepEqual(given(answer, KEPT), Object.values(KEPT));
   });
 
-  it("tell a caller with a credential of its own what the code host says of it", async () => {
+  it("show a caller with its own credential the code host's data about it", async () => {
     planted(/issues$/);
     const answer = await stand.ask(STORED, "GET", "/api/v3/repos/acme/widgets/issues");
     assert.deepEqual(given(answer, OF_CREDENTIAL), Object.values(OF_CREDENTIAL));
@@ -141,7 +141,7 @@ describe("headers of git, LFS and archives", () => {
     ["archives", "/acme/widgets/archive/refs/heads/main.tar.gz", /archive/, "application/gzip"],
   ];
   for (const [name, path, fault, type] of routes) {
-    it(`of ${name} tell nothing of the credential, nor speak for the origin`, async () => {
+    it(`of ${name} have no data of the credential or the origin`, async () => {
       planted(fault, { "X-GitHub-SSO": "required; url=https://x.example" }, type);
       const answer = await fetch(stand.svc.url + path, { headers: { authorization: basic() } });
       assert.equal(answer.status, 200);

@@ -209,7 +209,7 @@ describe("the API proxy", () => {
     assert.equal((await stand.ask("ghp_foreign", "GET", "/api/v3/user")).status, 401);
   });
 
-  it("methods other than the API's are 405, and what is not the API is not proxied", async () => {
+  it("other methods than the API's are 405, and other paths are not proxied", async () => {
     assert.equal((await stand.ask(reader, "OPTIONS", "/api/v3/user")).status, 405);
     assert.equal((await stand.ask(reader, "GET", "/api/v4/user")).status, 404);
     assert.equal((await stand.ask(reader, "GET", "/api/v3x/user")).status, 404);
@@ -246,7 +246,7 @@ describe("limited tokens at the API proxy", () => {
     ["GraphQL by GET", "GET", "/api/graphql?query=%7Bviewer%7Blogin%7D%7D"],
   ];
   for (const [name, method, path, headers] of refused) {
-    it(`${name} is refused, and the code host is not asked for it`, async () => {
+    it(`${name} is refused without a request to the code host`, async () => {
       stand.codeHost.resetCalls();
       const answer = await stand.ask(writer, method, path, headers === undefined ? {} : { headers });
       assert.ok([400, 403].includes(answer.status), String(answer.status));
@@ -289,7 +289,7 @@ describe("limited tokens at the API proxy", () => {
     assert.match(await ask(`{"query":"{node(id:\\"I_77\\"){id}}"}`), /^403 .*no repository of the token/);
   });
 
-  it("the body that is sent on is the one that was judged", async () => {
+  it("the forwarded body is the one that was authorized", async () => {
     stand.codeHost.resetCalls();
     const text = `{"query":"{repository(owner:\\"acme\\",name:\\"secret\\"){name}}","query":"{repository(owner:\\"acme\\",name:\\"widgets\\"){name}}"}`;
     const answer = await stand.ask(reader, "POST", "/api/graphql", { body: text });
@@ -362,7 +362,7 @@ describe("LFS with proxy tokens", () => {
   const batch = async (token: string, text: string): Promise<Response> =>
     stand.ask(token, "POST", BATCH, { headers: LFS, body: text });
 
-  it("a batch is judged by its operation; one without, or with another, is refused", async () => {
+  it("a batch is authorized by its operation; an unknown or missing one is refused", async () => {
     stand.codeHost.resetCalls();
     assert.equal((await batch(reader, `{"operation":"upload","objects":[]}`)).status, 403);
     assert.equal((await batch(writer, `{"operation":"destroy","objects":[]}`)).status, 403);
@@ -458,7 +458,7 @@ describe("svc scopes explain", () => {
       env: { ...process.env, SVC_URL: stand.svc.url, SVC_TOKEN: stand.session },
     });
 
-  it("says why not, by which rule, with exit code 1; --json gives the whole answer", async () => {
+  it("names the reason and the rule with exit code 1; --json prints the full response", async () => {
     const refused = await explain("/repos/acme/widgets/issues", "--method", "post", "--token", reader);
     assert.deepEqual(
       [refused.code, refused.stdout.split("\n").slice(0, 2)],
@@ -487,7 +487,7 @@ describe("svc scopes explain", () => {
     }
   });
 
-  it("used wrongly, it says what is missing, with exit code 1 or 2", async () => {
+  it("wrong usage exits with 1 or 2 and names the missing part", async () => {
     const neither = await explain("/user");
     assert.ok([1, 2].includes(neither.code));
     assert.match(neither.stderr, /token/);

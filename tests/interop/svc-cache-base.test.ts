@@ -77,7 +77,7 @@ describe("a miss when the store has a base", () => {
     assert.equal(await counted("runners", "hit"), 4);
   });
 
-  it("a refusal is for the one that asked; who may read gets the objects", async () => {
+  it("a refusal is for its caller only, and an authorized caller gets the objects", async () => {
     const { tip } = await moved(stand, "refused");
     await stand.post("org/refused", lsRefs);
     stand.codeHost.addUser("bob", "bob-token");
@@ -246,7 +246,7 @@ describe("a client that waits for the code host", () => {
     }
   });
 
-  it("gets the code host's own answer where the store could not take the objects in", async () => {
+  it("gets the code host's response where the store could not receive the objects", async () => {
     const stand = await startStand({ keepAliveMs: 50 });
     try {
       const { tip } = await moved(stand, "fallback");

@@ -134,7 +134,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
     }
   });
 
-  it("an answer and a store that go while they are being served are served to the end [svc 4.14]", async () => {
+  it("a response and a store that are removed while served are served to the end [svc 4.14]", async () => {
     // More than the sockets' buffers hold.
     const bytes = 16 * 2 ** 20;
     const { path } = await stand.codeHost.addRepository("org", "large", {

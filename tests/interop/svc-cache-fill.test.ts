@@ -81,7 +81,7 @@ describe("an empty store behind a request that cannot fill it", () => {
     });
   });
 
-  it("what others propose is not stored ahead [svc 2.18]", async () => {
+  it("refs of pull requests are not prefetched [svc 2.18]", async () => {
     await withCold({}, async ({ stand, path, store, fetch }) => {
       await stand.post("org/r", command("ls-refs", []));
       await stand.post("org/r", fetch(await oidOf(path, "main")));

@@ -84,13 +84,13 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     await git(["-C", store, "fsck", "--full"]);
   });
 
-  it("refs that are as at the last fetch start nothing [svc 4.3]", async () => {
+  it("unchanged refs start no warming [svc 4.3]", async () => {
     assert.deepEqual(await change(async () => undefined, EVERYTHING), [0, 0]);
     assert.deepEqual(await change(async () => undefined), [0, 0]);
     assert.equal(warmCalls("ls-refs"), 0);
   });
 
-  it("absence counts only in an answer without prefixes [svc 4.3]", async () => {
+  it("a missing ref counts only in a response without prefixes [svc 4.3]", async () => {
     await change(() => git(["-C", path, "branch", "gone", "HEAD~1"]));
     const drop = (): Promise<string> => git(["-C", path, "branch", "-D", "gone"]);
     assert.deepEqual(await change(drop), [0, 0]);
@@ -98,7 +98,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.deepEqual(await change(async () => undefined, EVERYTHING), [0, 0]);
   });
 
-  it("what others propose starts nothing", async () => {
+  it("refs of pull requests start no warming", async () => {
     const propose = async (): Promise<unknown> => {
       const proposal = await git(["-C", path, "commit-tree", "-m", "x", "HEAD^{tree}"]);
       return git(["-C", path, "update-ref", "refs/pull/7/head", proposal]);
@@ -145,7 +145,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.equal(stand.upstream("fetch"), 1);
   });
 
-  it("an answer that breaks off leaves the store as it was, and counts as an error", async () => {
+  it("a response that breaks off leaves the store unchanged, and counts as an error", async () => {
     stand.codeHost.inject({ path: new RegExp(name), command: "fetch", times: 1 }, { cutAfterBytes: 60 });
     assert.deepEqual(await change(() => stand.codeHost.push("org", name, { commits: 1 })), [0, 1]);
     await git(["-C", join(stand.storagePath, "org", `${name}.git`), "fsck", "--full"]);
@@ -153,7 +153,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(stand.folder(`${name}-after`)), await contentOf(path));
   });
 
-  it("what was warmed gives nobody access [svc 4.8]", async () => {
+  it("warmed data gives nobody access [svc 4.8]", async () => {
     await change(() => stand.codeHost.push("org", name, { commits: 1 }));
     const tip = await git(["-C", path, "rev-parse", "HEAD"]);
     const fetch = command("fetch", [`want ${tip}`, "done"]);
@@ -189,7 +189,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(join(stand.storagePath, "org", `${name}.git`)), await contentOf(anew.path));
   });
 
-  it("a disabled repository is not warmed, and warm says so", async () => {
+  it("a disabled repository is not warmed, and warm reports it", async () => {
     stand.list("org", name, { enabled: false });
     await stand.codeHost.push("org", name, { commits: 1 });
     assert.equal(await stand.cache.warm("org", name), "not_cached");

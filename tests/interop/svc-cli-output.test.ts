@@ -191,7 +191,7 @@ describe("output of svc", { timeout: 600_000 }, () => {
     });
   });
 
-  it("svc repo list | head -1 in a shell ends with 0 and says nothing else", async () => {
+  it("svc repo list | head -1 in a shell exits 0 without other output", async () => {
     service.mode = "long";
     const env = { ...(await environment("head")), SVC: SVC_LAUNCHER };
     const rows: [command: string, behind: string, lines: number, code: number][] = [
@@ -222,7 +222,7 @@ describe("output of svc", { timeout: 600_000 }, () => {
     }
   });
 
-  it("serve goes on when nobody reads its log any more [svc 10.15]", async () => {
+  it("serve continues when nobody reads its log any more [svc 10.15]", async () => {
     const port = await freePort();
     const env = {
       ...(await environment("serve")),

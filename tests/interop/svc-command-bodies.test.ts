@@ -104,7 +104,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     await unknown.assertAnswered(401);
   });
 
-  it("a compressed body that inflates to nothing for 70 KiB is not waited for [svc 1.18]", async () => {
+  it("a compressed body of 70 KiB without content is not read to its end [svc 1.18]", async () => {
     // Blocks of DEFLATE without a byte (RFC 1951 section 3.2.4) after the header of gzip (RFC 1952).
     const header = gzipSync("").subarray(0, 10);
     const empty = Buffer.alloc(14_000 * 5, Buffer.from([0, 0, 0, 0xff, 0xff]));
@@ -114,7 +114,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.equal(stand.codeHost.calls.length, 0);
   });
 
-  it("Expect: 100-continue: the body is asked for, and refused by its beginning", async () => {
+  it("Expect: 100-continue: the body is requested, and refused by its beginning", async () => {
     const post = begin(`Content-Length: ${large.length}`, "Expect: 100-continue");
     await post.assertAnswered(100);
     post.send(large.subarray(0, 70 * KIB));
@@ -174,7 +174,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.equal(stand.cache.stats("org", "private").responseFiles, files);
   });
 
-  it("broken framing far behind is 400 for who is authorized, and 401 for who is not [svc 1.18]", async () => {
+  it("late broken framing is 400 for authorized callers, and 401 for others [svc 1.18]", async () => {
     const broken = Buffer.concat([large.subarray(0, -4), Buffer.from("zzzz")]);
     assert.equal((await stand.post("org/private", broken)).status, 401);
     const answer = await stand.post("org/private", broken, AUTH);
@@ -222,7 +222,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.equal(answer.text.slice(4), `${tip} refs/heads/main\n0000`);
   });
 
-  it("a large command that is not ours is forwarded, outcome passthrough, or refused", async () => {
+  it("a large unknown command is forwarded as passthrough, or refused", async () => {
     const body = command("object-info", ["size", ...haves(3000).map((line) => line.replace("have", "oid"))]);
     assert.equal((await stand.post("org/private", body)).status, 401);
     assert.equal(stand.upstream("object-info"), 0);
@@ -230,7 +230,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.equal(stand.upstream("object-info"), 1);
   });
 
-  it("capabilities over 64 KiB: 413, and the code host is not asked", async () => {
+  it("capabilities over 64 KiB are 413 without a request to the code host", async () => {
     const capabilities = Array.from({ length: 2000 }, (_, at) => `server-option=${at}-${"x".repeat(50)}`);
     const answer = await stand.post("org/private", command("fetch", ["done"], capabilities));
     assert.equal(answer.status, 413);
@@ -248,7 +248,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     await post.assertAnswered(401);
   });
 
-  it("clients that leave before the rest of their bodies leave nothing behind", async () => {
+  it("clients that leave before the end of their bodies leave no data", async () => {
     for (let time = 0; time < 5; time++) {
       // Questions of one credential at the same time are one.
       stand.codeHost.addUser("carol", `carol-token-${time}`);

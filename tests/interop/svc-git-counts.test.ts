@@ -85,7 +85,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
       assert.deepEqual(await counts(), { rejected: 1 });
     });
 
-    it(`a fetch whose own question is refused with ${status} counts once, as rejected`, async () => {
+    it(`a fetch whose probe is refused with ${status} counts once, as rejected`, async () => {
       stand.codeHost.inject({ path: new RegExp(name), command: "ls-refs" }, { status });
       const answer = await stand.post(`org/${name}`, fetch, AUTH);
       stand.codeHost.clearFaults();
@@ -94,7 +94,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     });
   }
 
-  it("an ls-refs that fails otherwise is not counted: the log and the answer say error [svc 1.4]", async () => {
+  it("an ls-refs with another failure is not counted; log and response say error [svc 1.4]", async () => {
     stand.codeHost.inject({ path: new RegExp(name), command: "ls-refs", times: 1 }, { status: 500 });
     assert.equal((await stand.post(`org/${name}`, LS_REFS, AUTH)).headers["x-svc-cache"], "error");
     stand.list("org", name, { timeoutSeconds: 1 });
@@ -113,7 +113,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     assert.deepEqual(await counts(), { error: 1 });
   });
 
-  it("a client that leaves while the code host is asked about it counts as a miss", async () => {
+  it("a client that leaves during its probe counts as a miss", async () => {
     const go = Promise.withResolvers<void>();
     stand.codeHost.inject({ path: new RegExp(name), command: "ls-refs", times: 1 }, { until: go.promise });
     await leave(fetch, () => stand.upstream("ls-refs") > 0);
@@ -167,8 +167,8 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
   });
 });
 
-describe("what cannot be forwarded", { timeout: 240_000 }, () => {
-  it("counts like what can: nocache, bypass, error [svc 5.6]", async () => {
+describe("a request that cannot be forwarded", { timeout: 240_000 }, () => {
+  it("counts like one that can: nocache, bypass, error [svc 5.6]", async () => {
     const stand = await startStand({ hostUrl: "http://127.0.0.1:1", listed: ["cached"] });
     try {
       stand.list("org", "off", { enabled: false });
@@ -188,8 +188,8 @@ describe("what cannot be forwarded", { timeout: 240_000 }, () => {
   });
 });
 
-describe("what the code host does not offer", { timeout: 240_000 }, () => {
-  it("is forwarded, also where the answer could be made here [svc 2.9]", async () => {
+describe("a feature that the code host does not offer", { timeout: 240_000 }, () => {
+  it("is forwarded, even if the service could build the response [svc 2.9]", async () => {
     const stand = await startStand({ listed: ["r"] });
     try {
       const { path } = await stand.codeHost.addRepository("org", "r", {
@@ -229,7 +229,7 @@ describe("what the code host does not offer", { timeout: 240_000 }, () => {
     }
   });
 
-  it("is asked for where it is not known, once", async () => {
+  it("is requested once where it is not known", async () => {
     const stand = await startStand({ listed: ["r"] });
     try {
       const { path } = await stand.codeHost.addRepository("org", "r");

@@ -12,7 +12,7 @@ const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
 const RESULT = "application/x-git-upload-pack-result";
 const V2 = { "Git-Protocol": "version=2" };
 
-describe("what is asked of the code host", { timeout: 240_000 }, () => {
+describe("requests to the code host", { timeout: 240_000 }, () => {
   let stand: Stand;
   let name: string;
   let path: string;
@@ -74,7 +74,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.match(answer.text, new RegExp(`${await at("main")} refs/heads/main`));
   });
 
-  it("deepen-not: an answer for what the name was is not given again [svc 2.2]", async () => {
+  it("deepen-not: a response for the name's old commit is not reused [svc 2.2]", async () => {
     await git(["-C", path, "tag", "v1", "main~5"]);
     await lsRefs();
     const args = ["deepen-not v1", `want ${await at("main")}`, "done"];
@@ -87,7 +87,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.match(moved.text, new RegExp(`shallow ${await at("main~1")}`));
   });
 
-  it("include-tag: an answer with other tags than there are now is not given again [svc 2.3]", async () => {
+  it("include-tag: a response with tags that have changed is not reused [svc 2.3]", async () => {
     await lsRefs();
     const args = ["include-tag", `want ${await at("main")}`, "done"];
     const earlier = objectsIn(await post(...args));

@@ -149,7 +149,7 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
     assert.match(metrics, /svc_cache_fetch_total\{result="hit"\} [1-9]/);
   });
 
-  it("git: somebody without access gets nothing, with the cache filled", async () => {
+  it("git: a caller without access gets nothing from a filled cache", async () => {
     const bob = await signIn("bob");
     const request = { repository: "ada/notes", scopes: "contents:read", duration: "1h" };
     assert.equal((await api("POST", "/api/tokens", request, bob)).status, 422);
@@ -204,7 +204,7 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
     }
   });
 
-  it("a Gitea without apps says so: agent tokens need another code host", async () => {
+  it("a Gitea without apps reports that agent tokens need another code host", async () => {
     const request = { repository: "ada/notes", scopes: "contents:read", duration: "1h", type: "agent" };
     const refused = await api("POST", "/api/tokens", request);
     assert.equal(refused.status, 409);
@@ -213,7 +213,7 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
     assert.equal((await api("POST", "/api/apps", app)).status, 422);
   });
 
-  it("Gitea's push event is taken", async () => {
+  it("Gitea's push event is accepted", async () => {
     const body = JSON.stringify({ ref: "refs/heads/main", repository: { full_name: "ada/notes" } });
     const answer = await fetch(`${svc.url}/hooks/push`, {
       method: "POST",
@@ -226,7 +226,7 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
     assert.equal(answer.status, 202);
   });
 
-  it("disconnecting leaves the token with what anybody may read", async () => {
+  it("after disconnecting, the token reads only public data", async () => {
     const token = await mint("contents:read");
     assert.equal((await api("DELETE", "/api/account")).status, 204);
     assert.notEqual((await clone(token)).code, 0);

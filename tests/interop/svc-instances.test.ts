@@ -118,7 +118,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     assert.equal((await send(one, "GET", "/api/cached-repos", token)).status, 401);
   });
 
-  it("what one does is in the audit trail that the other shows", async () => {
+  it("actions at one are in the audit trail of the other", async () => {
     const { id } = await mint(one);
     const path = `/api/audit?action=token.created&target=${id}`;
     for (let tries = 0; ; tries++) {

@@ -87,7 +87,7 @@ describe("200 concurrent clones", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(folder), await contentOf(path));
   };
 
-  it("cold and warm: one upstream fetch, every answer equal and whole, one count each [svc 2.20]", async () => {
+  it("cold and warm: one upstream fetch, equal complete responses, one count each [svc 2.20]", async () => {
     const { path } = await stand.codeHost.addRepository("org", "r", {
       build: (dir) => repositories.linear(dir, { commits: 200 }),
     });

@@ -223,7 +223,7 @@ describe("a damaged file of a mirror", () => {
     });
   }
 
-  it("does no harm in a process that has it open, whatever it is [svc 2.30]", async () => {
+  it("causes no error in a process that has it open [svc 2.30]", async () => {
     for (const { file, path, damages } of rows) {
       for (const kind of damages.filter((_, index) => index % 4 === 0)) {
         await restore();

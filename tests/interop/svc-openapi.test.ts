@@ -78,7 +78,7 @@ describe("administration API against its own OpenAPI document (schemathesis)", {
     assert.doesNotMatch(stand.svc.log(), /an administration request failed/);
   });
 
-  it("as a user: what needs the admin role is refused, and nothing else goes wrong", async () => {
+  it("as a user: operations of admins are refused, and no other fault occurs", async () => {
     const login = await stand.call("POST", "/auth/test-login", { username: "ann", role: "user" }, "");
     // Most is refused before it is looked at: a few requests of each kind show it.
     await hold(String(login.body["session_token"]), "examples,fuzzing", 0.002);

@@ -109,7 +109,7 @@ describe("svc git-credential", () => {
 });
 
 describe("svc repo import", () => {
-  it("adds, changes and leaves alone what the file says, and may be repeated", async () => {
+  it("adds, changes and keeps records as the file says, and may be repeated", async () => {
     const file = join(folder.path, "repositories.txt");
     await writeFile(file, "# ours\norg/one\norg/two timeout=600 limit=2000 # big\r\n\nORG/one timeout=60\n");
     const first = await command(["repo", "import", file]);
@@ -123,7 +123,7 @@ describe("svc repo import", () => {
     ]);
   });
 
-  it("a faulty file changes nothing, and its line is named", async () => {
+  it("a faulty file has no effect, and its line is named", async () => {
     const file = join(folder.path, "faulty.txt");
     for (const [content, message] of [
       ["org/three\nnonsense\n", /line 2: expected <owner>\/<repo>/],
@@ -154,7 +154,7 @@ describe("svc doctor", () => {
   const stateOf = ({ findings }: Report, check: string): string | undefined =>
     findings.find((finding) => finding.check.startsWith(check))?.state;
 
-  it("finds nothing wrong with a service that runs", async () => {
+  it("finds no fault in a service that runs", async () => {
     const { code, report } = await doctor({
       SVC_DEV_MODE: "true",
       SVC_DATA_DIR: svc.dataDir,
@@ -205,7 +205,7 @@ describe("svc doctor", () => {
     assert.match(found.detail, /encrypted with another key .*SVC_ENCRYPTION_KEY_PREVIOUS/);
   });
 
-  it("names each thing that is wrong, makes nothing, and shows no secret", async () => {
+  it("names each fault, creates nothing, and shows no secret", async () => {
     const dataDir = join(folder.path, "nowhere");
     const { code, report } = await doctor({
       SVC_DATA_DIR: dataDir,

@@ -83,7 +83,7 @@ describe("the release of svc", { timeout: 240_000 }, () => {
     }
   });
 
-  it("judges REST and GraphQL by its tables", async () => {
+  it("authorizes REST and GraphQL by its tables", async () => {
     const headers = { ...json, Authorization: `Bearer ${session}` };
     const explain = async (question: object): Promise<boolean> => {
       const answer = await fetch(`${svc.url}/api/scopes/explain`, {

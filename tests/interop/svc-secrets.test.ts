@@ -150,7 +150,7 @@ describe("planted secrets", { timeout: 240_000 }, () => {
     }
   };
 
-  it("are in no answer", () => {
+  it("are not in a response", () => {
     assert.ok(answers.length > 60);
     // That an unknown field is named is the point of the refusal; here its name was the secret, and the caller's own.
     for (const answer of answers.filter((each) => !each.includes("unknown_fields")))
@@ -201,7 +201,7 @@ describe("planted secrets", { timeout: 240_000 }, () => {
     }
   });
 
-  it("are masked by config print, and in what a refused start says", async () => {
+  it("are masked by config print, and in the errors of a refused start", async () => {
     const env = {
       ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_"))),
       ...PLANTED,

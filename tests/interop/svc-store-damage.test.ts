@@ -85,7 +85,7 @@ describe("a damaged pack while the service runs", () => {
     }
   });
 
-  it("does not get to a client: the code host answers, and nothing of it is stored [svc 2.32]", async () => {
+  it("does not reach a client: the code host responds, and nothing is stored [svc 2.32]", async () => {
     const { path } = await stand.codeHost.addRepository("org", "served", {
       build: (dir) => repositories.linear(dir),
     });

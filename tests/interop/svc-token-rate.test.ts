@@ -66,7 +66,7 @@ function suite(name: string, environment: () => Promise<Record<string, string>>)
       return answer;
     };
 
-    it("admits the limit in all, and the others are told the end of the minute [svc 11.5]", async () => {
+    it("admits the limit in total, and refusals name the end of the minute [svc 11.5]", async () => {
       for (let tries = 1; ; tries++) {
         const token = await mint();
         const begun = Date.now();

@@ -27,7 +27,7 @@ const unauthorized = (path: RegExp, headers: Record<string, string>, body: strin
 };
 
 describe("a 401 of the code host to the credential behind a token", () => {
-  it("of the API about something else is 403 with the code host's words first [svc 10.7]", async () => {
+  it("of the API with another cause is 403 with the code host's message first [svc 10.7]", async () => {
     unauthorized(
       /\/user$/,
       { ...JSON_TYPE, "X-GitHub-OTP": "required; app" },
@@ -46,14 +46,14 @@ describe("a 401 of the code host to the credential behind a token", () => {
     assert.match(await message(await stand.ask(token, "GET", "/api/v3/user")), /says: SSO session needed/);
   });
 
-  it("of the API about the credential says what to do first", async () => {
+  it("of the API about the credential has the next step first", async () => {
     unauthorized(/\/user$/, JSON_TYPE, JSON.stringify({ message: "Bad credentials" }));
     const text = await message(await stand.ask(token, "GET", "/api/v3/user"));
     assert.match(text, ABOUT_CREDENTIAL);
     assert.match(text, /the code host says: Bad credentials/);
   });
 
-  it("of the API without words says what to do", async () => {
+  it("of the API without a message has the next step", async () => {
     for (const [headers, body] of [
       [JSON_TYPE, "{}"],
       [{ "content-type": "text/html" }, "<p>Sign in</p>"],
@@ -80,7 +80,7 @@ describe("a 401 of the code host to the credential behind a token", () => {
     assert.ok(!/[A-Za-z0-9+/]{24}/.test(shown) && !shown.includes(STORED), shown);
   });
 
-  it("of a git route reaches the user of git, with the code host's words", async () => {
+  it("of a git route reaches the user of git, with the code host's message", async () => {
     unauthorized(/info\/refs/, { "content-type": "text/plain" }, "The key of this deploy slot is locked");
     // As a check-out action does; otherwise git asks without a credential first.
     const header = `http.extraHeader=Authorization: ${basic()}`;
@@ -91,7 +91,7 @@ describe("a 401 of the code host to the credential behind a token", () => {
     assert.match(done.stderr, CONNECT);
   });
 
-  it("of an LFS lock is an error as git-lfs reads it, with the code host's words", async () => {
+  it("of an LFS lock is an error for git-lfs, with the code host's message", async () => {
     unauthorized(
       /locks/,
       { "content-type": LFS_TYPE },
@@ -106,7 +106,7 @@ describe("a 401 of the code host to the credential behind a token", () => {
     assert.match(await message(answer), /^The code host says: You must have push access/);
   });
 
-  it("of an LFS batch says the words too", async () => {
+  it("of an LFS batch has the message too", async () => {
     unauthorized(/batch/, { "content-type": LFS_TYPE }, JSON.stringify({ message: "Storage is locked" }));
     const answer = await fetch(`${stand.svc.url}/acme/widgets.git/info/lfs/objects/batch`, {
       method: "POST",
@@ -117,7 +117,7 @@ describe("a 401 of the code host to the credential behind a token", () => {
     assert.match(await answer.text(), /^The code host says: Storage is locked/);
   });
 
-  it("names the words of a Bearer challenge where the body has none", async () => {
+  it("shows the message of a Bearer challenge where the body has none", async () => {
     const challenge = `Bearer realm="x", error="insufficient_scope", error_description="needs the scope repo"`;
     unauthorized(/\/user$/, { ...JSON_TYPE, "www-authenticate": challenge }, "{}");
     const text = await message(await stand.ask(token, "GET", "/api/v3/user"));

@@ -159,12 +159,12 @@ describe("requests to the code host for each kind of request", { timeout: 240_00
     await assertCauses(() => post(fetchOf(`want ${tip}`, "thin-pack")), "miss", ["fetch"]);
   });
 
-  it("a want that is not here and that no known ref shows", async () => {
+  it("a want that is not stored and that no known ref shows", async () => {
     await cached();
     await assertCauses(() => post(fetchOf(`want ${UNKNOWN}`)), "error", ["fetch"]);
   });
 
-  it("a fetch by the name of a ref asks what the name means", async () => {
+  it("a fetch by the name of a ref resolves the name at the code host", async () => {
     await cached();
     await assertCauses(() => post(fetchOf("want-ref refs/heads/main")), "hit", ["probe"]);
     await assertCauses(() => post(fetchOf("want-ref refs/heads/main")), "hit", ["probe"]);
@@ -204,7 +204,7 @@ describe("requests to the code host for each kind of request", { timeout: 240_00
     await assertCauses(() => post(clone(), {}), "rejected", ["probe"]);
   });
 
-  it("a refusal ends the authorization, and the next fetch asks again", async () => {
+  it("a refusal ends the authorization, and the next fetch sends a probe", async () => {
     await cached();
     stand.codeHost.inject({ path: new RegExp(name) }, { status: 403 });
     await assertCauses(() => post(clone()), "hit", []);
@@ -277,14 +277,14 @@ describe("requests to the code host for a fetch with other settings", { timeout:
     }
   }
 
-  it("grant_seconds 0 asks twice for a hit: first, and before the first byte", async () => {
+  it("grant_seconds 0 probes twice for a hit: first, and before the first byte", async () => {
     assert.deepEqual(await costs({ grantSeconds: 0 }), [
       ["miss", 1, 1],
       ["hit", 2, 0],
     ]);
   });
 
-  it("strict_lsrefs asks nothing for a fetch without an ls-refs", async () => {
+  it("strict_lsrefs sends no probe for a fetch without an ls-refs", async () => {
     assert.deepEqual(await costs({ strictLsRefs: true }), [
       ["rejected", 0, 0],
       ["rejected", 0, 0],

@@ -4,7 +4,7 @@ import { startApiStand, STORED, type ApiStand } from "./svc-api-stand.ts";
 
 const BLOCKED = "ghp_a-personal-token";
 
-describe("border policy on the wire", () => {
+describe("policy for foreign credentials", () => {
   let stand: ApiStand;
   before(async () => {
     stand = await startApiStand({
@@ -41,7 +41,7 @@ describe("border policy on the wire", () => {
     });
   }
 
-  it("places of credentials that are not forwarded at all never reach the code host [svc 8.12]", async () => {
+  it("credentials in places that are not forwarded never reach the code host [svc 8.12]", async () => {
     stand.codeHost.resetCalls();
     const answer = await fetch(`${stand.svc.url}${repository}`, {
       headers: {
@@ -59,7 +59,7 @@ describe("border policy on the wire", () => {
     assert.ok(!calls.includes(BLOCKED) && !calls.includes(basic));
   });
 
-  it("git with a header that presents nothing is git without a credential", async () => {
+  it("git with an empty credential header counts as git without a credential", async () => {
     for (const authorization of [undefined, "Basic Og==", "Bearer", "Something else"]) {
       const headers = new Headers(authorization === undefined ? undefined : { authorization });
       const advertisement = "/acme/widgets.git/info/refs?service=git-upload-pack";

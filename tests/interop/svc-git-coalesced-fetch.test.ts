@@ -104,7 +104,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.equal(await contentOf(stand.folder(`${name}-7`)), await contentOf(one.path));
   });
 
-  it("a leader that stops reading holds nobody up [svc 2.22]", async () => {
+  it("a first caller that stops reading delays nobody [svc 2.22]", async () => {
     const outgoing = httpRequest(`${stand.url}/org/${name}/git-upload-pack`, {
       method: "POST",
       agent: false,
@@ -121,7 +121,7 @@ describe("one upstream fetch for identical misses", () => {
     outgoing.destroy();
   });
 
-  it("the leader leaving does not end the fetch for the others [svc 2.22]", async () => {
+  it("the fetch continues for the others when the first caller leaves [svc 2.22]", async () => {
     const go = Promise.withResolvers<void>();
     stand.codeHost.inject({ command: "fetch" }, { until: go.promise });
     const earlier = stand.planned();
@@ -136,7 +136,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.equal(stand.upstream("fetch"), 1);
   });
 
-  it("when everybody left the upstream fetch is cancelled and nothing is stored", async () => {
+  it("when all callers have left, the fetch is cancelled and nothing is stored", async () => {
     stand.codeHost.inject({ command: "fetch" }, { stallAfterBytes: 500_000 });
     await leaveEarly(stand, name, one.fetch, 1000);
     await until(async () => (await counted("miss")) + (await counted("error")) > 0);
@@ -151,7 +151,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.equal((await post()).headers["x-svc-cache"], "miss");
   });
 
-  it("a leader's 500 is not shared: the next follower leads [svc 2.25]", async () => {
+  it("a 500 of the first caller is not shared: the next caller fetches [svc 2.25]", async () => {
     const go = Promise.withResolvers<void>();
     const fault = { until: go.promise, status: 500, body: "broken" };
     stand.codeHost.inject({ command: "fetch", times: 1 }, fault);
@@ -168,7 +168,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.equal(stand.upstream("fetch"), 2);
   });
 
-  it("a cut in the middle ends every reader with an error in band, and stores nothing [svc 2.19]", async () => {
+  it("a cut in the middle gives each reader an in-band error, and stores nothing [svc 2.19]", async () => {
     const go = Promise.withResolvers<void>();
     stand.codeHost.inject({ command: "fetch", times: 1 }, { until: go.promise, cutAfterBytes: 1_000_000 });
     const earlier = stand.planned();
@@ -194,7 +194,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.match(result.stderr, /broke off; try again/);
   });
 
-  it("an empty answer with a regular end is relayed as it is, and stores nothing", async () => {
+  it("an empty response with a regular end is relayed unchanged, and not stored", async () => {
     const headers = { "content-type": "application/x-git-upload-pack-result" };
     stand.codeHost.inject({ command: "fetch", times: 1 }, { status: 200, headers, body: "" });
     const answer = await post();
@@ -214,7 +214,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.deepEqual(await stored(one.folder), []);
   });
 
-  it("an answer whose pack is damaged on the way is not stored [svc 2.4]", async () => {
+  it("a response with a damaged pack is not stored [svc 2.4]", async () => {
     const whole = await post();
     await stand.cache.settled();
     await stand.cache.purge("org", name);
@@ -262,8 +262,8 @@ describe("one upstream fetch for identical misses", () => {
   });
 });
 
-describe("time-outs, turns and eviction", () => {
-  it("a code host that stays silent for timeout_seconds gives 504 with its name [svc 2.34]", async () => {
+describe("time limits, queue and eviction", () => {
+  it("a code host that is silent for timeout_seconds gives 504 with its name [svc 2.34]", async () => {
     const stand = await startStand();
     try {
       const one = await cold(stand, "slow", 1);
@@ -416,7 +416,7 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
-  it("leftovers of an interrupted run are removed at start, whole files stay [svc 3.5]", async () => {
+  it("files of an interrupted run are removed at start, complete files stay [svc 3.5]", async () => {
     const stand = await startStand();
     try {
       const one = await cold(stand, "crash");

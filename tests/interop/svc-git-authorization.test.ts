@@ -36,7 +36,7 @@ async function warm(
   return { fetch, oid, path };
 }
 
-describe("gate: no byte from cache without the code host's yes", () => {
+describe("access check: no byte from the cache without an authorization by the code host", () => {
   let stand: Stand;
   let count = 0;
   let name = "";
@@ -86,7 +86,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.doesNotMatch(answer.text, /PACK/);
   });
 
-  it("a refused push ends the grant too [svc 1.6]", async () => {
+  it("a refused push ends the authorization too [svc 1.6]", async () => {
     stand.codeHost.setVisibility("org", name, "forbidden");
     const push = await stand.ask(`/org/${name}.git/info/refs?service=git-receive-pack`, { headers: AUTH });
     assert.equal(push.status, 403);
@@ -233,14 +233,14 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(stand.upstream("fetch"), 1);
   });
 
-  it("a public repository turned private stops serving strangers [svc 1.33]", async () => {
+  it("a public repository turned private stops serving external callers [svc 1.33]", async () => {
     stand.codeHost.setVisibility("org", name, "public");
     assert.equal((await stand.post(`org/${name}`, warmed.fetch)).headers["x-svc-cache"], "hit");
     stand.codeHost.setVisibility("org", name, "private");
     assert.equal((await stand.post(`org/${name}`, warmed.fetch)).status, 401);
   });
 
-  it("concurrent lone fetches of one credential share one question [svc 1.16]", async () => {
+  it("concurrent fetches without ls-refs of one credential share one probe [svc 1.16]", async () => {
     stand.codeHost.addUser("bob", "bob-token");
     stand.codeHost.inject({ command: "ls-refs" }, { delayMs: 150 });
     const answers = await Promise.all(
@@ -336,7 +336,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(await rejected(), 1);
   });
 
-  it("a lone flush-pkt is forwarded and leaves no grant [svc 1.25]", async () => {
+  it("a single flush-pkt is forwarded and records no authorization [svc 1.25]", async () => {
     const fresh = { Authorization: basic("dave-token") };
     stand.codeHost.addUser("dave", "dave-token");
     assert.equal((await stand.post(`org/${name}`, Buffer.from("0000"), fresh)).status, 200);
@@ -363,8 +363,8 @@ describe("gate: no byte from cache without the code host's yes", () => {
   });
 });
 
-describe("gate: with grants that are not kept", () => {
-  it("grant_seconds 0 asks before the fetch is planned and before its first byte [svc 1.9]", async () => {
+describe("access check: without kept authorizations", () => {
+  it("grant_seconds 0 probes before the fetch is planned and before its first byte [svc 1.9]", async () => {
     const stand = await startStand({ grantSeconds: 0 });
     try {
       const { fetch } = await warm(stand, "r");
@@ -377,7 +377,7 @@ describe("gate: with grants that are not kept", () => {
     }
   });
 
-  it("a question of our own leaves no grant: the next lone fetch is asked about again [svc 1.12]", async () => {
+  it("a probe records no authorization: the next fetch without ls-refs probes again [svc 1.12]", async () => {
     const stand = await startStand();
     try {
       const { fetch } = await warm(stand, "r");
@@ -423,7 +423,7 @@ describe("gate: with grants that are not kept", () => {
     }
   });
 
-  it("a client address over its share of questions gets 429 [svc 1.17]", async () => {
+  it("a client address over its share of probes gets 429 [svc 1.17]", async () => {
     const stand = await startStand({ probesPerMinute: 2 });
     try {
       const { fetch } = await warm(stand, "r");
@@ -456,7 +456,7 @@ describe("gate: with grants that are not kept", () => {
   });
 });
 
-describe("gate: with stock git", () => {
+describe("access check: with stock git", () => {
   it("a private repository is cloned, and a second credential is authorized itself", async () => {
     const stand = await startStand();
     try {
