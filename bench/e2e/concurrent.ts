@@ -115,7 +115,7 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
       return { cpu: (cpu() - before) / count, seconds, rate: bytes / 1e9 / seconds };
     };
     const ownCpu = (): number => cpuSecondsOf(svc.pid).own;
-    // Once, so that what is opened and checked at the first request is not part of it.
+    // One request first, so that the measurement does not contain its initial checks.
     await sample(ownCpu, through(svc), request, 1);
     resetPeak(svc.pid);
     const some = await interleave(

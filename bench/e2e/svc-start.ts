@@ -34,7 +34,7 @@ export async function run(rounds: number): Promise<Report> {
     };
     const dsn = await postgres.createDatabase();
     const onPostgres = { ...common, SVC_DATABASE_DRIVER: "postgres", SVC_DATABASE_DSN: dsn };
-    // Databases made, and the code compiled: what every later start finds.
+    // Creates the databases and compiles the code, as every later start finds them.
     const release = await buildSvc(join(folder.path, "release"));
     const programs = {
       "sqlite, sources": async () => start(SOURCES, common),

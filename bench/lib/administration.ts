@@ -24,7 +24,7 @@ export class Administration {
     return ((await answer.json()) as { id: string }).id;
   }
 
-  /** Drops the repository's cached data and waits until it is gone. */
+  /** Drops the repository's cached data and waits until it is removed. */
   async purge(id: string): Promise<void> {
     await this.#call("POST", `/api/cached-repos/${id}/purge`);
     for (;;) {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { cpuSecondsOf } from "@devplat/testkit";
 import type { Administration } from "./administration.ts";
 
-/** Waits until a repository's store is filled and the service rests: what comes then is serving alone. */
+/** Waits until a repository's store is filled and the service is idle, so that a measurement contains only serving. */
 export async function filled(administration: Administration, id: string, pid: number): Promise<void> {
   while ((await administration.packs(id)) === 0) await sleep(200);
   await idle(pid);

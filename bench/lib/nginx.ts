@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { answers, cpuSecondsOf, freePort, startPeer } from "@devplat/testkit";
 
-/** nginx with one worker, serving a folder: what sending bytes costs when nothing else is done. */
+/** nginx with one worker that serves a folder: the cost of sending bytes without other work. */
 export interface Nginx {
   readonly url: string;
   readonly cpuSeconds: () => number;

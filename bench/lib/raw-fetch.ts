@@ -57,7 +57,7 @@ export interface Transfer {
 /**
  * Posts a recorded request with curl, which does nothing with the answer.
  *
- * @param target file for the answer; default: thrown away
+ * @param target file for the response; default: discarded
  */
 export async function postRaw(repositoryUrl: string, request: string, target?: string): Promise<Transfer> {
   const headers = HEADERS.flatMap((header) => ["-H", header]);

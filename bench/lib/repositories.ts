@@ -7,7 +7,7 @@ import { generate } from "../generate.ts";
 const WORK = resolve(import.meta.dirname, "../.work");
 const BUNDLE = resolve(import.meta.dirname, "../../../shared/data/express.bundle");
 
-/** A folder for what benchmarks build and keep between runs; not under version control. */
+/** A folder for files that benchmarks build and keep between runs; not under version control. */
 export async function workFolder(name: string): Promise<string> {
   const folder = join(WORK, name);
   await mkdir(folder, { recursive: true });

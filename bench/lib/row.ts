@@ -7,6 +7,6 @@ export interface Row {
   readonly ours: Summary;
   readonly reference: Summary;
   readonly referenceName: string;
-  /** The bound on median ours / median reference; undefined = only told. */
+  /** Limit of our median divided by the median of the reference; undefined: no limit. */
   readonly target?: { readonly atMost?: number; readonly atLeast?: number };
 }

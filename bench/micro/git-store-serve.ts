@@ -210,7 +210,7 @@ async function measure(
 const COMMITS_PER_FETCH = 5;
 const FETCHES = [0, 10, 40];
 
-/** How an answer's cost grows with the number of packs that earlier fetches left, before they are consolidated. */
+/** How a response's cost grows with the number of packs of earlier fetches, before a repack. */
 async function measureGrowth(
   repository: BenchRepository,
   rounds: number,

@@ -1,6 +1,6 @@
 /**
  * How costs grow: with the size of a repository, and with the number of fetches since the store's first clone, with and
- * without consolidation of packs. CPU of this process; git's is that of `git upload-pack` with bitmaps.
+ * without repacks. CPU of this process; git's is that of `git upload-pack` with bitmaps.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -93,7 +93,7 @@ export async function run(rounds: number): Promise<Report> {
   return {
     name: "growth",
     title: "How costs grow",
-    method: `The engine in one warm process. By size: a clone of one branch from stored packs, and a fetch of 100 commits, against \`git upload-pack\` on the same repository with bitmaps. By fetches: a store of 20,000 objects takes one pack of one commit after the other; with consolidation, packs are merged as soon as ${LEAST} can be. Then the store is opened again, and answers fetches that are 20 commits behind. ${rounds} rounds.`,
+    method: `The engine in one warm process. By size: a clone of one branch from stored packs, and a fetch of 100 commits, against \`git upload-pack\` on the same repository with bitmaps. By fetches: a store of 20,000 objects takes one pack of one commit after the other; with repacks, packs are merged as soon as ${LEAST} can be. Then the store is opened again, and answers fetches that are 20 commits behind. ${rounds} rounds.`,
     rows,
     notes: [
       ...["growth-clone", "growth-behind", "growth-open", "growth-fetch"].map(
@@ -187,12 +187,12 @@ async function overFetches(
   const folder = await workFolder("growth/fetches");
   const packs = await packsOf(source, line, folder);
   const figures: Record<string, Map<number, { open: number; fetch: number; packs: number }>> = {};
-  for (const variant of ["consolidated", "left alone"]) {
+  for (const variant of ["repacked", "unchanged"]) {
     const path = join(folder, "store.git");
     rmSync(path, { recursive: true, force: true });
-    figures[variant] = await growStore(path, packs, line, rounds, variant === "consolidated");
+    figures[variant] = await growStore(path, packs, line, rounds, variant === "repacked");
   }
-  const [merged, alone] = [figures["consolidated"]!, figures["left alone"]!];
+  const [merged, alone] = [figures["repacked"]!, figures["unchanged"]!];
   const rows: Row[] = [];
   const series = (pick: "open" | "fetch"): Series[] =>
     Object.entries(figures).map(([name, by]) => ({
@@ -207,7 +207,7 @@ async function overFetches(
         unit: "ms",
         ours: summarize([ours[pick]]),
         reference: summarize([reference[pick]]),
-        referenceName: "without consolidation",
+        referenceName: "without repacks",
       });
     }
   }
@@ -215,7 +215,7 @@ async function overFetches(
   return {
     rows,
     notes: [
-      `After ${last} fetches: ${merged.get(last)!.packs} packs; without consolidation ${alone.get(last)!.packs}.`,
+      `After ${last} fetches: ${merged.get(last)!.packs} packs; without repacks ${alone.get(last)!.packs}.`,
     ],
     charts: {
       "growth-open": lineChart(
@@ -251,7 +251,7 @@ async function growStore(
   packs: readonly Buffer[],
   line: readonly string[],
   rounds: number,
-  consolidate: boolean,
+  isRepacked: boolean,
 ): Promise<Map<number, { open: number; fetch: number; packs: number }>> {
   const found = new Map<number, { open: number; fetch: number; packs: number }>();
   const repository = await Repository.init(path);
@@ -264,7 +264,7 @@ async function growStore(
     await index.cover([oid], { history: at === 0 });
     await index.persist();
     await repository.replaceRefs([{ name: "refs/heads/main", oid }]);
-    if (consolidate) {
+    if (isRepacked) {
       const prepared = await prepareRepack(path, repository.objects, { tips: [oid], least: LEAST });
       if (prepared !== undefined) {
         await publishRepack(path, prepared);

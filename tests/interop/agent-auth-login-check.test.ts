@@ -45,7 +45,7 @@ async function createToken(more: Record<string, unknown>): Promise<string> {
   return (body["auth"] as { client_token: string }).client_token;
 }
 
-/** Nobody may be asked for anything: a configuration that cannot be loaded would be exit 1. */
+/** The configuration must not be read: one that cannot be loaded would exit 1. */
 async function assertSilent(place: AgentHome, more: NodeJS.ProcessEnv = {}): Promise<void> {
   const done = await place.agent(["login-check"], more);
   assert.deepEqual([done.code, done.stdout, done.stderr], [0, "", ""]);

@@ -4,7 +4,7 @@ import { loopSeconds } from "@devplat/testkit";
 import { loadStreams } from "./agent-web/streams.ts";
 
 const HOUR_SECONDS = 3600;
-/** The same as in a minute: a leak grows with time, what the engine keeps does not. */
+/** Same limit as for a minute: a leak grows with time, and the memory that the engine keeps does not. */
 const MAX_GROWTH_BYTES = 2 * 1024 * 1024;
 
 describe("32 open streams, for an hour or TEST_BUDGET_SECONDS", () => {

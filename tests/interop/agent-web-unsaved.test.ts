@@ -21,9 +21,9 @@ import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/w
 const TIMEOUT_MS = 480_000;
 /** A page says after five seconds that the store does not answer. The rest is for a loaded machine. In milliseconds. */
 const PAGE_LIMIT_MS = 9000;
-/** An answer that does not come ends the test with what is there instead, in milliseconds. */
+/** Milliseconds after which a missing response ends the test with the current page. */
 const GIVEN_BACK_MS = 30_000;
-/** Several lines, and what HTML would change. */
+/** Several lines, with characters that HTML would change. */
 const TYPED = `\n first line\n</textarea><b>"two" & 'three'\n\n`;
 const NPM = "tools/npm";
 

@@ -62,7 +62,7 @@ export const unreadable: Damage = {
   },
 };
 
-/** Another file of the same kind, sound in itself. */
+/** Another undamaged file of the same kind. */
 export function swapped(other: () => Promise<string> | string): Damage {
   return {
     name: "another valid file in its place",

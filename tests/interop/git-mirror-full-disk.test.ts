@@ -7,7 +7,7 @@ import type { Moment } from "./git-mirror-full-disk-child.ts";
 import { packBetween } from "./git-mirror-stand.ts";
 
 const CHILD = join(import.meta.dirname, "git-mirror-full-disk-child.ts");
-/** Bytes of the disk, and of what else is on it at first: room for one pack of half a megabyte, not for three. */
+/** Bytes of the disk, and of other data on it at first: room for one pack of half a megabyte, not for three. */
 const DISK_BYTES = 8 * 2 ** 20;
 const BALLAST_BYTES = DISK_BYTES - 1.4 * 2 ** 20;
 

@@ -30,7 +30,7 @@ export async function killLoop(
 ): Promise<Set<number>> {
   const random = randomFrom(seed);
   const stand = await startMirrorStand({ steps: 8 });
-  // A branch that is reset each time: what it named before is unreachable.
+  // A branch that is reset each time, so that its old objects are unreachable.
   const steps: [string, string, string][] = [];
   for (const [at, { oid, pack }] of stand.steps.entries()) {
     steps.push(["refs/heads/main", oid, pack]);
@@ -72,7 +72,7 @@ export async function killLoop(
       store.close();
       const left = (await readdir(stand.path)).filter((name) => name.startsWith("tmp_"));
       assert.deepEqual(left, [], "opening it removes what the killed process left");
-      // A store that holds all steps is filled no more, and stays as it is whatever is killed.
+      // A store that has all steps is not filled any more, and a kill cannot change it.
       if (kills % FRESH_EACH === FRESH_EACH - 1) await rm(stand.path, { recursive: true });
     }
     return met;

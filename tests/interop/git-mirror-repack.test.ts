@@ -227,7 +227,7 @@ describe("repacks at the same time as others", () => {
       pack: await packBetween(stand.source, stand.folder, parent, other),
     });
     stand.now += KEPT_MS + DAY_MS;
-    // On top of what is about to go, in a pack without it.
+    // A commit on top of the objects that will be dropped, in a pack without them.
     const late = await git(["-C", stand.source, "commit-tree", "-p", lost, "-m", "late", "main^{tree}"]);
     const pack = await packBetween(stand.source, stand.folder, lost, late);
     const { maintenance } = stand.threads;

@@ -138,7 +138,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.ok(!JSON.stringify(stand.log).includes(SERVICE));
     assert.deepEqual(await change(() => stand.codeHost.push("org", name, { commits: 1 })), [0, 0]);
     stand.codeHost.clearFaults();
-    // Who asks for it gets it.
+    // An explicit request starts it.
     assert.equal(await stand.cache.warm("org", name), "started");
     await stand.cache.settled();
     await clone("--mirror", `${name}-after`);

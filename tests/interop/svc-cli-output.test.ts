@@ -52,7 +52,7 @@ const COMMANDS: readonly {
   { args: ["auth", "logout"] },
   { args: ["auth", "logout", "--revoke-tokens"] },
 ];
-/** Commands that say nothing of what the service answered. */
+/** Commands whose output has no text from the service. */
 const SILENT = /^(?:repo (?:remove|warm|purge|import)|token revoke|admin-token revoke|auth logout)/;
 /** Commands that need no service, and the exit codes that they have here. */
 const LOCAL: readonly (readonly [args: readonly string[], code: number])[] = [

@@ -202,11 +202,11 @@ describe("tokens, keys and audit of a service on SQLite", { timeout: 240_000 }, 
     // Anonymous, and only asked for a credential.
     await fetch(`${service.url}/acme/widgets.git/info/refs?service=git-upload-pack`);
     const found = await audited(`from=${from}&target=acme/widgets`, 3);
-    const deeds = found.map(({ action, outcome, actor }) => {
+    const actions = found.map(({ action, outcome, actor }) => {
       const { kind, login: who, credential_id: credential } = actor as Record<string, unknown>;
       return [action, outcome, kind, who, credential === id];
     });
-    assert.deepEqual(deeds.toReversed(), [
+    assert.deepEqual(actions.toReversed(), [
       ["git.fetch", "allowed", "proxy_token", "root", true],
       ["git.push", "allowed", "proxy_token", "root", true],
       ["access.denied", "denied", "anonymous", null, false],

@@ -182,7 +182,7 @@ describe("access check: no byte from the cache without an authorization by the c
     const answer = await stand.post(`org/${name}`, warmed.fetch, OTHER);
     assert.doesNotMatch(answer.text, /PACK/);
     assert.equal(stand.upstream("fetch"), 1);
-    // The first who fetches what is there now shows that it shares no history: all that was stored goes.
+    // The first fetch of the new repository shows that it shares no history: all stored data is removed.
     const header = `http.extraHeader=Authorization: ${OTHER.Authorization}`;
     const mirror = ["clone", "-q", "--mirror", `${stand.url}/org/${name}`, "anew"];
     const bob = await stand.git(["-c", header, ...mirror]);
@@ -465,8 +465,8 @@ describe("access check: with stock git", () => {
       stand.list("org", "secret");
       const as = (token: string): string => `${stand.url.replace("//", `//user:${token}@`)}/org/secret`;
       assert.equal((await stand.git(["clone", "-q", "--mirror", as("alice-token"), "a"])).code, 0);
-      const stranger = await stand.git(["clone", "-q", "--mirror", `${stand.url}/org/secret`, "b"]);
-      assert.notEqual(stranger.code, 0);
+      const anonymous = await stand.git(["clone", "-q", "--mirror", `${stand.url}/org/secret`, "b"]);
+      assert.notEqual(anonymous.code, 0);
       const revoked = await stand.git(["clone", "-q", "--mirror", as("nobody-token"), "c"]);
       assert.notEqual(revoked.code, 0);
       stand.codeHost.addUser("bob", "bob-token");

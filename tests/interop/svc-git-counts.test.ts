@@ -8,7 +8,7 @@ import { basic, command, startStand, type Answer, type Stand } from "./svc-git-s
 const AUTH = { Authorization: basic("ada-token") };
 const LS_REFS = command("ls-refs", ["ref-prefix refs/heads/"]);
 
-/** Which requests svc_cache_request_total counts, and as what (spec/svc.md section 2.6). */
+/** Tests which requests svc_cache_request_total counts, and with which outcome (spec/svc.md section 2.6). */
 describe("one clone is one count", { timeout: 240_000 }, () => {
   let stand: Stand;
   let name: string;

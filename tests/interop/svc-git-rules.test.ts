@@ -155,7 +155,7 @@ function objectsIn({ body }: Answer): number {
   return body.readUInt32BE(body.indexOf("PACK") + 8);
 }
 
-/** A code host that shows what it is asked, and answers as slowly as it is told to. */
+/** A code host that records its requests, and responds as slowly as the test says. */
 describe("with a code host played by the test", { timeout: 240_000 }, () => {
   const asked: CommandRequest[] = [];
   let answer: (response: ServerResponse, command: string) => void = () => undefined;

@@ -179,8 +179,8 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
     }
     assert.equal((await ask("GET", "/repos/ada/other")).status, 403);
     assert.equal((await ask("GET", "/admin/users")).status, 403);
-    const stranger = await fetch(`${svc.url}/api/v1/repos/ada/notes`);
-    assert.equal(stranger.status, 404);
+    const anonymous = await fetch(`${svc.url}/api/v1/repos/ada/notes`);
+    assert.equal(anonymous.status, 404);
   });
 
   it("API: limited tokens get no timelines and rendered texts with other issues", async () => {

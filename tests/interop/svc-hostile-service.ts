@@ -24,7 +24,7 @@ export interface HostileService {
 /** Rows of a list that is larger than a pipe and the reader's buffer together. */
 const LONG_ROWS = 3000;
 
-/** A service that answers the commands of `svc` as an attacker would who owns every text that it knows, or the service itself. */
+/** A service that responds to the commands of `svc` like an attacker who controls each text in it, or the service itself. */
 export async function startHostileService(): Promise<HostileService> {
   let mode: HostileMode = "records";
   const server = createServer((request, response) => {

@@ -21,7 +21,7 @@ describe("hostile callers of svc", { timeout: 120_000 }, () => {
   });
   after(async () => stand.stop());
 
-  /** All of an answer but what differs from request to request. */
+  /** A response without the parts that differ from request to request. */
   async function answerTo(
     path: string,
     token: string,

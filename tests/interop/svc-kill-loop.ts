@@ -41,7 +41,7 @@ function randomFrom(seed: number): () => number {
 
 export interface KillLoopResult {
   readonly kills: number;
-  /** Clones and fetches that succeeded, and were held against the code host. */
+  /** Clones and fetches that succeeded, and were compared with the code host. */
   readonly right: number;
   /** Those that the killed process broke off. */
   readonly brokenOff: number;
@@ -49,7 +49,7 @@ export interface KillLoopResult {
 
 /**
  * Two real processes over one cache folder serve clones and fetches while the repository moves on; one of the two is
- * killed at a random moment, and started again. Whatever ends well must be right; the other process must not notice; the
+ * killed at a random moment, and started again. Each success must be right, the other process must not fail, and the
  * store must stay clean.
  */
 export async function killLoop(limits: {

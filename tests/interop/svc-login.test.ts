@@ -106,8 +106,8 @@ describe("svc in production mode, with logins at a code host", { timeout: 480_00
   });
 
   it("svc auth login: a code, approved in a browser; status, other commands, logout", async () => {
-    const stranger = await command("auth", "status");
-    assert.deepEqual([stranger.code, stranger.stdout], [2, ""]);
+    const anonymous = await command("auth", "status");
+    assert.deepEqual([anonymous.code, anonymous.stdout], [2, ""]);
     const login = spawn(SVC_LAUNCHER, ["auth", "login", "--url", svc.url], {
       env: environment(),
       stdio: ["ignore", "pipe", "pipe"],

@@ -67,7 +67,7 @@ describe("200 concurrent clones", { timeout: 480_000 }, () => {
     outgoing.end(body);
     return promise;
   };
-  /** Fetches of as many clients; a tenth of them has its own `ls-refs`, the grant of the others is still good. */
+  /** Fetches of as many clients. A tenth of them sends its own `ls-refs`; the authorization of the others is still valid. */
   const clones = async (name: string, fetches: readonly Buffer[]): Promise<Received[]> => {
     assert.equal((await post(name, LS_REFS)).status, 200);
     return await Promise.all(

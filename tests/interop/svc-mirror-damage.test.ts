@@ -25,7 +25,7 @@ describe("a damaged file of a mirror", () => {
   let stand: Stand;
   let upstream = "";
   let content = "";
-  /** A sound copy of the mirror. */
+  /** An undamaged copy of the mirror. */
   let sound = "";
   let objects = 0;
   /** The mirror of another repository. */
@@ -167,7 +167,7 @@ describe("a damaged file of a mirror", () => {
     }
     await cp(sound, mirror(), { recursive: true, preserveTimestamps: true });
   };
-  const setAside = async (): Promise<string[]> => {
+  const quarantined = async (): Promise<string[]> => {
     const whole = await readdir(`${mirror()}.corrupt~`).catch(() => []);
     return [...whole, ...(await readdir(join(mirror(), "corrupt")).catch(() => []))];
   };
@@ -211,7 +211,7 @@ describe("a damaged file of a mirror", () => {
             assert.equal(await clone(next, ["--bare", "--filter=blob:none"]), "right");
             await next.cache.settled();
             if (outcome !== "may stay" && kind !== missing && file !== "packed-refs") {
-              assert.notDeepEqual(await setAside(), [], "it is kept for a look");
+              assert.notDeepEqual(await quarantined(), [], "it is kept for a look");
             }
             loggedOnce(next);
             await git(["-C", mirror(), "fsck", "--full", "--strict"]);

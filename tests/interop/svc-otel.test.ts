@@ -39,7 +39,7 @@ interface Exported {
   }[];
 }
 
-// A stand-in for a collector: it keeps what arrives by OTLP over HTTP with JSON, and does nothing else of one.
+// A stand-in for a collector. It only records the data that arrives by OTLP over HTTP with JSON.
 const received: { path: string; authorization: string | undefined; body: Exported }[] = [];
 let collector: Server;
 let codeHost: CodeHost;

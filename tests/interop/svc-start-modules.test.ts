@@ -5,7 +5,7 @@ import { it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { startSvc, tempFolder } from "@devplat/testkit";
 
-/** Files that a start may load: two thirds of the 1,200 of before parts waited for who needs them. */
+/** Files that a start may load: two thirds of the 1,200 from before some parts were loaded on demand. */
 const MAX_MODULES = 800;
 const HOOK = new URL("loaded-modules.ts", import.meta.url);
 

@@ -109,7 +109,7 @@ describe("a damaged pack while the service runs", () => {
     await clone("served-third", ["--bare", "--filter=blob:limit=1m"]);
     assert.ok(stand.upstream("fetch") > fetches);
     assert.equal(await stand.metric(errors), 1);
-    // The same question again, from what was stored of the code host's answer.
+    // The same request again, from the stored response of the code host.
     await clone("served-fourth", ["--bare", "--filter=blob:limit=1m"]);
     assert.equal(await contentOf(stand.folder("served-fourth")), await contentOf(path));
   });

@@ -24,7 +24,7 @@ describe("packs of a repository that is fetched again and again", () => {
   const packs = async (): Promise<number> =>
     (await readdir(join(store(), "objects", "pack"))).filter((file) => file.endsWith(".pack")).length;
 
-  /** Brings a mirror up to date through the service, and lets that finish what it does behind. */
+  /** Updates a mirror through the service, and waits for the service's background work. */
   async function fetch(): Promise<void> {
     const result = await stand.git(["-C", "mirror", "fetch", "-q", "--prune"]);
     assert.equal(result.code, 0, result.stderr);

@@ -17,7 +17,7 @@ const SLACK = LIMIT / 20;
 /** Tries to stay within one minute of the clock. */
 const TRIES = 4;
 
-/** Two real processes on one database, which bound a token together. */
+/** Two real processes on one database, which limit a token together. */
 function suite(name: string, environment: () => Promise<Record<string, string>>): void {
   describe(`requests_per_minute over two processes on one ${name}`, { timeout: 240_000 }, () => {
     let host: CodeHost;

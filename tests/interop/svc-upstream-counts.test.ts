@@ -9,7 +9,7 @@ const AUTH = { Authorization: basic("ada-token") };
 const LS_REFS = command("ls-refs", ["peel", "symrefs", "ref-prefix HEAD", "ref-prefix refs/heads/"]);
 const LS_REFS_WITH_TAGS = command("ls-refs", ["peel", "ref-prefix refs/heads/", "ref-prefix refs/tags/"]);
 /** Seconds. */
-const GRANT = 5;
+const GRANT_SECONDS = 5;
 const UNKNOWN = "1234567890".repeat(4);
 
 /**
@@ -24,7 +24,7 @@ describe("requests to the code host for each kind of request", { timeout: 240_00
   let tip: string;
   let count = 0;
   before(async () => {
-    stand = await startStand({ grantSeconds: GRANT, clock, maxUpstreamFetches: 4 });
+    stand = await startStand({ grantSeconds: GRANT_SECONDS, clock, maxUpstreamFetches: 4 });
     stand.codeHost.addUser("ada", "ada-token");
   });
   after(() => stand.stop());
@@ -100,7 +100,7 @@ describe("requests to the code host for each kind of request", { timeout: 240_00
 
   it("a fetch long after the ls-refs renews the authorization once", async () => {
     await cached();
-    clock.advance(GRANT * 1000);
+    clock.advance(GRANT_SECONDS * 1000);
     await assertCauses(() => post(clone()), "hit", ["probe"]);
     await assertCauses(() => post(clone()), "hit", []);
   });
@@ -172,7 +172,7 @@ describe("requests to the code host for each kind of request", { timeout: 240_00
 
   it("a fetch with tags, before and after an ls-refs showed them", async () => {
     await cached();
-    clock.advance(GRANT * 1000);
+    clock.advance(GRANT_SECONDS * 1000);
     const fetch = fetchOf(`want ${tip}`, "include-tag");
     await assertCauses(() => post(fetch), "hit", ["probe"]);
     await assertCauses(() => post(fetch), "hit", []);

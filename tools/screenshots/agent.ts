@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: takes the pictures of the daemon's pages that stand in docs/, from a real daemon that goes
- * through the first run as the guide tells it.
+ * `npm run screenshots`: takes the pictures of the daemon's pages in docs/, from a real daemon that goes through
+ * the first run as in the guide.
  */
 import { join, resolve } from "node:path";
 import { launchChromium, type Page } from "@devplat/testkit";

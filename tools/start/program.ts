@@ -3,10 +3,10 @@ import { createWriteStream } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Launch } from "./workspace.ts";
 
-/** A line of the programs' text log that needs nobody: they hold what happens all the time. */
+/** A line of the programs' text log about normal operation, which needs no action. */
 const QUIET_LINE = /^\d\d:\d\d:\d\d (debug|info|warn) |^Web UI: /;
 
-/** One of the two programs as a child. Its output goes to a file; what is wrong is shown under its name, too. */
+/** One of the two programs as a child. Its output goes to a file. Warnings and errors are also printed with its name. */
 export class Program {
   readonly name: string;
   readonly #child: ChildProcess;

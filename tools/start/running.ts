@@ -7,7 +7,7 @@ interface Running {
   readonly urls: readonly string[];
 }
 
-/** The `npm start` that runs on this data folder, or undefined. What a killed one left counts for nothing. */
+/** The `npm start` that runs on this data folder, or undefined. The file of a killed one is ignored. */
 export async function runningStart(data: string): Promise<Running | undefined> {
   try {
     const running = JSON.parse(await readFile(fileIn(data), "utf8")) as Running;

@@ -1,7 +1,6 @@
 /**
- * `npm run test:delays [-- PART …]`: the tests of what is committed, or those whose path contains a PART, in a copy of the
- * repository whose programs and tests wait at random (delays.cjs): what holds only because something is mostly quick fails
- * here. Takes two to four times as long; `DELAY_SHARE` and `DELAY_MS` set how often and how long it waits.
+ * `npm run test:delays [-- PART …]`: the tests of the last commit, or those whose path contains a PART, in a copy of the
+ * repository whose programs and tests wait at random (delays.cjs): a test that depends on speed fails here. Takes two to four times as long; `DELAY_SHARE` and `DELAY_MS` set how often and how long it waits.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";

@@ -51,7 +51,7 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
         "--disable-warning=MaxListenersExceededWarning",
         "--test",
         `--test-timeout=${options.testLimitMs ?? TEST_LIMIT_MS[way]}`,
-        // A file whose tests have ended is done: what a failed one left running would keep it, and the whole run, for ever.
+        // Ends a file when its tests have ended: work that a failed test left would keep the run for ever.
         ...(group.isolated
           ? [`--test-concurrency=${options.concurrency}`, "--test-force-exit"]
           : ["--test-isolation=none"]),

@@ -3,7 +3,7 @@ import type { TestEvent } from "node:test/reporters";
 
 /**
  * A reporter for node:test that keeps the names of the tests that have begun and not ended, one per line, in the file
- * named by TEST_RUNNING: what a group that hangs was doing when it was ended.
+ * named by TEST_RUNNING: the tests that a group was running when it was ended at its limit.
  */
 export default async function* running(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const path = process.env["TEST_RUNNING"];

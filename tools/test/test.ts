@@ -65,8 +65,8 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 /**
- * Runs a group. On the machine that decides what lands (`CI`), a few files that failed get a second try by themselves: what
- * passes then is named as unstable, and is a race to be found, but does not keep other work back.
+ * Runs a group. With `CI` set, a few files that failed run a second time by themselves. A file that passes then is printed as
+ * unstable: it shows a race, but does not fail the run.
  */
 async function runTwice(group: Group): Promise<GroupResult> {
   const first = await runGroup(root, group, { concurrency: CONCURRENT_ISOLATED_FILES });
@@ -79,7 +79,7 @@ async function runTwice(group: Group): Promise<GroupResult> {
   return { ...first, passed: first.passed + first.failed, failed: 0 };
 }
 
-/** Installs what is missing. @returns why nothing can be run here, or undefined */
+/** Installs missing programs. @returns the reason why no test can run here, or undefined */
 function unfit(patterns: readonly string[], isQuick: boolean): string | undefined {
   if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE_MAJOR) {
     return `The tests need Node ${OLDEST_NODE_MAJOR}: run them with \`npm test\``;

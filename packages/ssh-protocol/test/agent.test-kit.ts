@@ -26,7 +26,7 @@ export interface TestAgent extends AsyncDisposable {
   readonly requests: readonly AgentRequest[];
 }
 
-/** Starts the agent with keys, and adds and removes what clients ask for. */
+/** Starts the agent with keys, and adds and removes keys as clients request. */
 export async function startTestAgent(initial: readonly AddedKey[] = []): Promise<TestAgent> {
   const folder = await tempFolder("agent");
   const socket = join(folder.path, "agent.sock");

@@ -15,7 +15,7 @@ export function assertThrowsCode(action: () => unknown, code: SshErrorCode, mess
   );
 }
 
-/** Asserts that a decoder ends with a value or the package's own error for damaged copies of sound input. */
+/** Asserts that a decoder ends with a value or the package's own error for damaged copies of valid input. */
 export function assertSurvivesDamage(
   sound: Uint8Array,
   decode: (bytes: Buffer) => unknown,

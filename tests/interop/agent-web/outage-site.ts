@@ -9,7 +9,7 @@ export interface SeenStatus {
   readonly sync: { readonly last_cycle_at: string | null; readonly next_cycle_at: string | null };
 }
 
-/** A daemon with pages, signed in by a token file, whose next cycle is a quarter of an hour away. */
+/** A daemon with pages, signed in by a token file, whose next cycle begins after a quarter of an hour. */
 export class OutageSite implements AsyncDisposable {
   readonly home: AgentHome;
   readonly daemon: RunningDaemon;

@@ -21,7 +21,7 @@ export async function openWatchedPage(
   nameHangs(page.keyboard, ["press", "type"]);
   nameHangs(page, ["evaluate", "content"]);
   const close = context.close.bind(context);
-  // Chromium sometimes never ends a context. What the test was to see it has seen by then; the browser ends with the file.
+  // Chromium sometimes never ends a context. The test has its results already, and the browser ends with the file.
   context.close = (...args) => inTime("close", close(...args)).catch(() => undefined);
   const complaints: string[] = [];
   page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));

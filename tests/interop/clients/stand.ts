@@ -37,13 +37,13 @@ export interface Case {
 export interface ClientStand extends AdminStand {
   /** Adds a repository of `org` to the code host and to the cached ones; gives its folder. */
   add(name: string, options: AddRepositoryOptions): Promise<string>;
-  /** Takes a case through its stages at three places and holds its row against what was seen. */
+  /** Runs the stages of a case at three places and compares its row with the result. */
   assertRow(given: Case): Promise<void>;
 }
 
 /** How long the code host has to be left alone before the service counts as having nothing to do behind. */
 const QUIET_MS = 250;
-/** A fill that has not come by then is waited for no more, on a loaded machine either. */
+/** The wait for a fill ends after this time, also on a loaded machine. */
 const FILL_LIMIT_MS = 20_000;
 
 export async function startClientStand(): Promise<ClientStand> {
