@@ -13,7 +13,7 @@ const examples = [...readFileSync(README, "utf8").matchAll(/^```ts\n(.*?)^```$/g
 );
 
 for (const [i, example] of examples.entries()) {
-  test(`example ${i + 1} of the README runs`, async () => {
+  test(`example ${i + 1} of the README runs`, async (t) => {
     using folder = temporaryFolder();
     const source = buildRepository(folder.path);
     writeFileSync(
@@ -29,6 +29,8 @@ for (const [i, example] of examples.entries()) {
         .replaceAll('"@devplat/git-store"', JSON.stringify(ENTRY.href))
         .replaceAll('"@devplat/git-protocol"', JSON.stringify(protocol)),
     );
+    // It would stand between the results of the tests.
+    t.mock.method(console, "log", () => undefined);
     // Examples use relative paths.
     const before = process.cwd();
     process.chdir(folder.path);
