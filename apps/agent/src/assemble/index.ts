@@ -1,5 +1,6 @@
 import type { SecretStore } from "@devplat/secret-store";
 import { assembleStore, userNameOf, type StoreParts } from "./store.ts";
+import { assembleLoop } from "./loop.ts";
 import { assembleReload } from "./reload.ts";
 import type { SurfaceFoundation } from "./surfaces.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
@@ -11,7 +12,7 @@ import { EnrolmentState } from "../enrol/enrolment-state.ts";
 import type { Host } from "../host.ts";
 import { NO_BOOTSTRAP } from "../sync/status-report.ts";
 import { Backups } from "../sync/target/backups.ts";
-import { Daemon } from "../sync/daemon.ts";
+import type { Daemon } from "../sync/daemon.ts";
 import { SyncEngine } from "../sync/engine.ts";
 import { InPlaceJournal } from "../sync/target/in-place.ts";
 import { WriterLock } from "../sync/lock.ts";
@@ -88,7 +89,7 @@ export async function assembleDaemon(
   const parts = await assembleSync(host, loaded);
   const enrolments = enrolmentRunner(host, loaded, parts, () => daemon.wake());
   const certificates = parts.tokens?.certificates;
-  const daemon: Daemon = new Daemon({
+  const daemon: Daemon = assembleLoop({
     ...parts,
     clock,
     logger,
@@ -96,8 +97,6 @@ export async function assembleDaemon(
     bootstrap: () => certificates?.bootstrapState() ?? NO_BOOTSTRAP,
     enrolments,
   });
-  // An engine that mirrors a secret follows it.
-  daemon.onStoreEvent(() => enrolments.wake());
   const keeper =
     parts.tokens &&
     new TokenKeeper({

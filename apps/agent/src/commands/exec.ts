@@ -7,7 +7,6 @@ import { printLine } from "@devplat/base/terminal";
 import type { SecretStore } from "@devplat/secret-store";
 import { assemblePreview, type SyncParts } from "../assemble/index.ts";
 import { AgentError } from "../errors.ts";
-import type { EventsState } from "../sync/store-watch.ts";
 import { childEnvironment } from "../sync/run-command.ts";
 import { valueText } from "../sync/content/value-text.ts";
 import { noSuchField } from "./secrets/no-such-field.ts";
@@ -147,19 +146,13 @@ async function follow(
     import("@devplat/base/serializer"),
     import("../sync/store-watch.ts"),
   ]);
-  const seen: { events: EventsState } = { events: "polling" };
   // One look after the other: an older one must not be the last.
   const looks = new Serializer();
-  const watching = new StoreWatch({
-    store,
-    onChange: () => void looks.run(look),
-    onState: (events) => (seen.events = events),
-    clock: systemClock,
-    logger: silentLogger,
-  }).run(signal);
+  const watch = new StoreWatch({ store, clock: systemClock, logger: silentLogger });
+  const watching = watch.run(signal, { onChange: () => void looks.run(look) });
   while (!signal.aborted) {
     await systemClock.sleep(intervalMs, signal).catch(() => undefined);
-    if (!signal.aborted && seen.events !== "connected") await looks.run(look);
+    if (!signal.aborted && watch.state !== "connected") await looks.run(look);
   }
   await watching;
   await looks.settled();

@@ -7,14 +7,15 @@ import { embeddedSignIn, type SignIn } from "../auth/sign-in.ts";
 import { AgentError } from "../errors.ts";
 import { ObservedStore } from "../secrets/observed-store.ts";
 import { StoreHealth } from "../secrets/store-health.ts";
-import { Daemon } from "./daemon.ts";
+import { assembleLoop } from "../assemble/loop.ts";
+import type { Daemon } from "./daemon.ts";
 import { HandClock } from "./clock.test-kit.ts";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
 import { NO_BOOTSTRAP } from "./status-report.ts";
 
 const WITHOUT_ENROLMENTS = {
   bootstrap: () => NO_BOOTSTRAP,
-  enrolments: { list: () => [], onChange: () => undefined },
+  enrolments: { list: () => [], onChange: () => undefined, wake: () => undefined },
 };
 
 /** The store of a workspace, whose faults and events a test makes. */
@@ -108,7 +109,7 @@ async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
     problems: [],
   } as const;
   const parts = { engine, state, signIn, clock, facts, store: observed, health, logger: silentLogger };
-  const daemon = new Daemon({ ...parts, ...WITHOUT_ENROLMENTS, intervalMs: INTERVAL_MS });
+  const daemon = assembleLoop({ ...parts, ...WITHOUT_ENROLMENTS, intervalMs: INTERVAL_MS });
   running = daemon.run(stop.signal);
   return daemon;
 }

@@ -11,14 +11,14 @@ import { TokenKeeper } from "../auth/token-keeper.ts";
 import { TokenSignIn, type TokenApi } from "../auth/sign-in.ts";
 import { ObservedStore } from "../secrets/observed-store.ts";
 import { StoreHealth } from "../secrets/store-health.ts";
-import { Daemon } from "./daemon.ts";
+import { assembleLoop } from "../assemble/loop.ts";
 import { HandClock } from "./clock.test-kit.ts";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
 import { NO_BOOTSTRAP } from "./status-report.ts";
 
 const WITHOUT_ENROLMENTS = {
   bootstrap: () => NO_BOOTSTRAP,
-  enrolments: { list: () => [], onChange: () => undefined },
+  enrolments: { list: () => [], onChange: () => undefined, wake: () => undefined },
 };
 
 const MINUTE = 60_000;
@@ -182,7 +182,7 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
         problems: [],
       } as const;
       const parts = { engine, state: file, signIn, clock, facts, store, health, logger: silentLogger };
-      const daemon = new Daemon({ ...parts, ...WITHOUT_ENROLMENTS, intervalMs: INTERVAL_MS });
+      const daemon = assembleLoop({ ...parts, ...WITHOUT_ENROLMENTS, intervalMs: INTERVAL_MS });
       const onWake = (): void => daemon.wake();
       const keeper = new TokenKeeper({
         signIn,

@@ -33,7 +33,6 @@ async function follow(steps: readonly Step[]) {
     now += step.livesMs;
     throw new SecretStoreError("unavailable", "planted");
   }
-  const onState = (state: EventsState): void => void states.push(state);
   const onChange = (change: SecretChange): void => void changes.push(change);
   const lines: string[] = [];
   const noted =
@@ -41,7 +40,8 @@ async function follow(steps: readonly Step[]) {
     (_fields: unknown, text: string): void =>
       void lines.push(`${level}: ${text}`);
   const logger = { ...silentLogger, info: noted("info"), warn: noted("warn") };
-  await new StoreWatch({ store: { watch }, onChange, onState, clock, logger }).run(stop.signal);
+  const subject = new StoreWatch({ store: { watch }, clock, logger });
+  await subject.run(stop.signal, { onChange, onState: () => states.push(subject.state) });
   return { waits, states, changes, lines };
 }
 

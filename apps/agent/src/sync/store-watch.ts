@@ -17,13 +17,16 @@ export type EventsState = AgentStatus["sync"]["events"];
 
 export interface StoreWatchParts {
   readonly store: Pick<SecretStore, "watch">;
-  readonly onChange: (change: SecretChange) => void;
-  /** `polling` until the stream is open, and whenever it is not. */
-  readonly onState: (state: EventsState) => void;
-  /** Called when the store does not accept the token. */
-  readonly onRefused?: () => void;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+export interface StoreWatchListener {
+  readonly onChange: (change: SecretChange) => void;
+  /** {@link StoreWatch.state} was set. */
+  readonly onState?: () => void;
+  /** The store does not accept the token. */
+  readonly onRefused?: () => void;
 }
 
 /** Follows the store's event stream, and always opens it again. Its user polls while it is not connected. */
@@ -31,35 +34,49 @@ export class StoreWatch {
   readonly #parts: StoreWatchParts;
   /** The failure that was logged last. The same failure is logged once. */
   #loggedFailure = "";
+  #state: EventsState = "polling";
 
   constructor(parts: StoreWatchParts) {
     this.#parts = parts;
   }
 
+  /** `connected` while the stream is open. */
+  get state(): EventsState {
+    return this.#state;
+  }
+
   /** Runs until the signal fires. Never throws. */
-  async run(signal: AbortSignal): Promise<void> {
-    const { clock, onState } = this.#parts;
+  async run(signal: AbortSignal, listener: StoreWatchListener): Promise<void> {
+    const { clock } = this.#parts;
+    const setState = (state: EventsState): void => {
+      this.#state = state;
+      listener.onState?.();
+    };
     let failures = 0;
     while (!signal.aborted) {
       const begun = clock.monotonic();
-      const error = await this.#follow(signal);
+      const error = await this.#follow(signal, () => setState("connected"), listener.onChange);
       if (signal.aborted) return;
       const code = error instanceof SecretStoreError ? error.code : "";
       failures = clock.monotonic() - begun >= STABLE_MS ? 1 : failures + 1;
-      onState(code === "unsupported" ? "unsupported" : "polling");
+      setState(code === "unsupported" ? "unsupported" : "polling");
       this.#log(code, error);
-      if (code === "unauthenticated") this.#parts.onRefused?.();
+      if (code === "unauthenticated") listener.onRefused?.();
       await clock.sleep(waitMs(code, failures), signal).catch(() => undefined);
     }
   }
 
-  /** Gives what ended the stream. */
-  async #follow(signal: AbortSignal): Promise<unknown> {
-    const { store, onChange, onState, logger } = this.#parts;
+  /** Returns the error that ended the stream, or undefined. */
+  async #follow(
+    signal: AbortSignal,
+    onOpen: () => void,
+    onChange: StoreWatchListener["onChange"],
+  ): Promise<unknown> {
+    const { store, logger } = this.#parts;
     try {
       const opened = (): void => {
         this.#loggedFailure = "";
-        onState("connected");
+        onOpen();
       };
       for await (const change of store.watch(signal, opened)) {
         logger.debug({ path: change.path, kind: change.kind }, "secret changed");

@@ -26,10 +26,10 @@ beforeEach(async () => {
       looked.push(file);
       return Promise.resolve(touched.has(file));
     },
-    onTouched: () => (cycles += 1),
     clock,
     logger: silentLogger,
   });
+  watch.onTouched(() => (cycles += 1));
 });
 afterEach(async () => {
   watch.close();

@@ -16,7 +16,6 @@ interface Watched {
 export interface TargetWatchParts {
   /** Whether a file differs from the one that the last cycle left. Our own writes do not count. */
   readonly isTouched: (file: string) => Promise<boolean>;
-  readonly onTouched: () => void;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -29,9 +28,15 @@ export class TargetWatch {
   #pending = false;
   #lastAt = -Infinity;
   #stopped = new AbortController();
+  #onTouched: () => void = () => undefined;
 
   constructor(parts: TargetWatchParts) {
     this.#parts = parts;
+  }
+
+  /** Sets the listener for changes by other programs. */
+  onTouched(listener: () => void): void {
+    this.#onTouched = listener;
   }
 
   /** Watches the folders of these files and no others. Called after each cycle: folders come and go. */
@@ -90,7 +95,7 @@ export class TargetWatch {
       if (!(await this.#parts.isTouched(file))) continue;
       this.#lastAt = this.#parts.clock.monotonic();
       this.#parts.logger.debug({ path: file }, "target changed by another program");
-      this.#parts.onTouched();
+      this.#onTouched();
       return;
     }
   }
