@@ -163,7 +163,7 @@ for (const [title, grantSeconds] of rounds) {
       assert.match((await leader).text, /PACK/);
       const text = await ended;
       assert.doesNotMatch(text, /PACK/);
-      assert.match(text, /refused access while the answer was prepared: it answered 401/);
+      assert.match(text, /refused access while the response was prepared: it answered 401/);
       const isRejected = (line: LogFields): boolean =>
         line["cache_repo"] === `org/${name}` && line["cache_state"] === "rejected";
       await until(() => stand.access.some(isRejected));

@@ -178,7 +178,7 @@ describe("one upstream fetch for identical misses", () => {
     const answers = await Promise.all(asked);
     assert.equal(stand.upstream("fetch"), 1);
     for (const answer of answers) {
-      assert.match(lastError(answer), /^the answer of 127\.0\.0\.1:\d+ broke off; try again\n0000$/);
+      assert.match(lastError(answer), /^the response of 127\.0\.0\.1:\d+ broke off; try again\n0000$/);
     }
     await stand.cache.settled();
     assert.deepEqual(await stored(one.folder), []);

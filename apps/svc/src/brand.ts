@@ -10,6 +10,6 @@ export const BRAND = {
   /** Agent tokens: stand for an app installation within scopes. */
   agentTokenPrefix: "svca_",
   cacheHeader: "X-Svc-Cache",
-  /** Scopes of the token that an answer of the API is for. */
+  /** Scopes of the token that a response of the API is for. */
   scopesHeader: "X-Svc-Scopes",
 } as const;

@@ -52,16 +52,16 @@ describe("while the database does not answer", () => {
       ...FORMS.map((path) => [path, new URLSearchParams({ username: "ada", role: "user" })] as const),
     ];
     for (const [path, form] of rows) {
-      const answer = await fetch(svc.url + path, {
+      const response = await fetch(svc.url + path, {
         headers,
         redirect: "manual",
         ...(form === undefined ? {} : { method: "POST", body: form }),
       });
-      const text = await answer.text();
+      const text = await response.text();
       const which = `${form === undefined ? "GET" : "POST"} ${path}`;
-      assert.equal(answer.status, 503, `${which}: ${answer.status} ${text.slice(0, 200)}`);
-      assert.match(answer.headers.get("content-type") ?? "", /^text\/html/, which);
-      assert.equal(answer.headers.get("retry-after"), "5", which);
+      assert.equal(response.status, 503, `${which}: ${response.status} ${text.slice(0, 200)}`);
+      assert.match(response.headers.get("content-type") ?? "", /^text\/html/, which);
+      assert.equal(response.headers.get("retry-after"), "5", which);
       assert.match(text, /The database of this service does not answer/, which);
       assert.doesNotMatch(text, /bad gateway|SQLITE|kysely|driver/i, which);
     }
@@ -70,15 +70,15 @@ describe("while the database does not answer", () => {
   it("an API operation gets a 503 problem with Retry-After that names the database [svc 10.10]", async () => {
     for (const each of svc.operations) {
       if (each.access === "public") continue;
-      const answer = await fetch(svc.url + each.path.replaceAll(/\{\w+\}/g, ID), {
+      const response = await fetch(svc.url + each.path.replaceAll(/\{\w+\}/g, ID), {
         method: each.method,
         headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
         ...(each.body === undefined ? {} : { body: "{}" }),
       });
-      assert.equal(answer.status, 503, each.id);
-      assert.equal(answer.headers.get("content-type"), "application/problem+json", each.id);
-      assert.equal(answer.headers.get("retry-after"), "5", each.id);
-      const body = (await answer.json()) as Record<string, unknown>;
+      assert.equal(response.status, 503, each.id);
+      assert.equal(response.headers.get("content-type"), "application/problem+json", each.id);
+      assert.equal(response.headers.get("retry-after"), "5", each.id);
+      const body = (await response.json()) as Record<string, unknown>;
       assert.equal(body["code"], "database_unavailable");
       assert.equal(body["message"], "The database of this service does not answer");
     }
@@ -96,10 +96,10 @@ describe("while the database does not answer", () => {
     });
     const metrics = await fetch(`${svc.url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
     const ready = await fetch(`${svc.url}/readyz`);
-    for (const answer of [login, device, metrics, ready]) {
-      assert.equal(answer.status, 503, answer.url);
-      assert.equal(answer.headers.get("retry-after"), "5", answer.url);
-      assert.match(await answer.text(), /database.* does not answer/, answer.url);
+    for (const response of [login, device, metrics, ready]) {
+      assert.equal(response.status, 503, response.url);
+      assert.equal(response.headers.get("retry-after"), "5", response.url);
+      assert.match(await response.text(), /database.* does not answer/, response.url);
     }
     assert.equal((await fetch(`${svc.url}/healthz`)).status, 200);
     assert.equal((await fetch(`${svc.url}/admin`)).status, 200, "the login page needs no database");

@@ -41,7 +41,7 @@ describe("health", () => {
     assert.equal(found["Database"], "bad");
   });
 
-  it("the code host is as its last answer was", async () => {
+  it("the code host is as its last response was", async () => {
     for (const [status, state] of [
       [200, "good"],
       [404, "good"],

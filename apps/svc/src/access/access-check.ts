@@ -9,8 +9,8 @@ import { repositoryId } from "./repository-id.ts";
 import { watchForErrorLine } from "../upstream/error-line.ts";
 import { GitError } from "../upstream/errors.ts";
 import { ProbeLimit } from "./probe-limit.ts";
-import type { RefProbes, RefsAnswer } from "./ref-probe.ts";
-import type { UpstreamAnswer } from "../upstream/upstream.ts";
+import type { RefProbes, RefsResponse } from "./ref-probe.ts";
+import type { UpstreamResponse } from "../upstream/upstream.ts";
 
 export interface AccessCheckOptions {
   readonly probes: RefProbes;
@@ -28,7 +28,7 @@ export interface AccessCheckOptions {
 /**
  * No byte from the cache without an authorization by the code host (spec/svc.md section 2.1). An authorization of an
  * `ls-refs` that a client sent is remembered for a short time. For a fetch without one the code host is asked in the
- * client's name. An answer to such a probe is remembered only if it renews an `ls-refs` of the client: a client that
+ * client's name. A response to such a probe is remembered only if it renews an `ls-refs` of the client: a client that
  * never sends `ls-refs` is asked about each time, so that a revocation reaches it immediately.
  */
 export class AccessCheck implements RefQueries {
@@ -56,7 +56,7 @@ export class AccessCheck implements RefQueries {
   /**
    * Records the code host's authorization of a client's own `ls-refs`.
    *
-   * @param body the whole answer; undefined: too long to be kept
+   * @param body the whole response; undefined: too long to be kept
    * @throws ProtocolError if its lines are not refs: then it is none
    */
   async recordAuthorization(
@@ -71,19 +71,19 @@ export class AccessCheck implements RefQueries {
   }
 
   /**
-   * Deletes the authorization if the answer to a request that reads refuses access: by 401, 403, 404, 410, 451 or a
-   * redirect, or by an `ERR` packet, when that is read. Every answer of the code host to a request that reads must pass here.
+   * Deletes the authorization if the response to a request that reads refuses access: by 401, 403, 404, 410, 451 or a
+   * redirect, or by an `ERR` packet, when that is read. Every response of the code host to a request that reads must pass here.
    *
-   * @returns the answer to go on with
+   * @returns the response to go on with
    */
-  observe(access: Access, answer: UpstreamAnswer): UpstreamAnswer {
-    const { renewedAuthorization: renewed } = answer;
+  observe(access: Access, response: UpstreamResponse): UpstreamResponse {
+    const { renewedAuthorization: renewed } = response;
     if (renewed !== undefined) {
-      // The credential of the request got a 401; the answer is for the one that replaced it.
+      // The credential of the request got a 401; the response is for the one that replaced it.
       this.refuse(access);
-      return this.#observe({ ...access, authorization: renewed }, answer);
+      return this.#observe({ ...access, authorization: renewed }, response);
     }
-    return this.#observe(access, answer);
+    return this.#observe(access, response);
   }
 
   /** Deletes the authorization, and ignores authorizations whose request was sent before now. */
@@ -157,7 +157,7 @@ export class AccessCheck implements RefQueries {
     request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
-  ): Promise<RefsAnswer> {
+  ): Promise<RefsResponse> {
     if (!this.#limit.take(request.context.remoteAddress)) {
       throw new GitError("busy", 429, "too many fetches without ls-refs from this address; try again", {
         headers: { "Retry-After": "1" },
@@ -170,9 +170,9 @@ export class AccessCheck implements RefQueries {
     request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
-  ): Promise<RefsAnswer> {
+  ): Promise<RefsResponse> {
     const key = this.#keyOf(request);
-    const answer = await this.#probes.ask({
+    const response = await this.#probes.ask({
       shareKey: key,
       mayShare: (askedAt) => this.#authorizations.isCurrent(key, askedAt),
       observe: (upstream) => this.observe(request, upstream),
@@ -182,17 +182,17 @@ export class AccessCheck implements RefQueries {
       prefixes,
       idleMs: request.policy.timeoutSeconds * 1000,
     });
-    if (answer.kind === "refused") return answer;
+    if (response.kind === "refused") return response;
     const { owner, name } = request.target;
-    await this.#refs.record(repositoryId(owner, name), prefixes, answer.body);
-    this.#authorizations.renew(key, answer.askedAt);
-    return answer;
+    await this.#refs.record(repositoryId(owner, name), prefixes, response.body);
+    this.#authorizations.renew(key, response.askedAt);
+    return response;
   }
 
-  #observe(access: Access, answer: UpstreamAnswer): UpstreamAnswer {
-    const { status } = answer;
+  #observe(access: Access, response: UpstreamResponse): UpstreamResponse {
+    const { status } = response;
     if (isRefusal(status) || isWithdrawn(status) || isRedirect(status)) this.refuse(access);
-    return watchForErrorLine(answer, () => this.refuse(access));
+    return watchForErrorLine(response, () => this.refuse(access));
   }
 
   #keyOf({ authorization, target: { owner, name } }: Access): AuthorizationKey {
@@ -200,11 +200,11 @@ export class AccessCheck implements RefQueries {
   }
 }
 
-function decisionOf(answer: RefsAnswer): Decision {
-  return answer.kind === "refused" ? answer : { kind: "authorized", askedAt: answer.askedAt };
+function decisionOf(response: RefsResponse): Decision {
+  return response.kind === "refused" ? response : { kind: "authorized", askedAt: response.askedAt };
 }
 
-/** Capabilities of a fetch that decide on the answer to `ls-refs`. */
+/** Capabilities of a fetch that decide on the response to `ls-refs`. */
 function probeCapabilities(command: CommandRequest): string[] {
   const format = requestObjectFormat(command);
   const options = command.capabilities.filter((text) => text.startsWith("server-option="));

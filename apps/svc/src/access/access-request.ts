@@ -1,5 +1,5 @@
 import type { CommandRequest } from "@devplat/git-protocol";
-import type { RefsAnswer } from "./ref-probe.ts";
+import type { RefsResponse } from "./ref-probe.ts";
 
 /** A credential and the repository that it asks for. */
 export interface Access {
@@ -19,7 +19,7 @@ export interface AccessRequest extends Access {
 }
 
 /** The code host refused; its response is for the caller. */
-export type Refusal = Extract<RefsAnswer, { kind: "refused" }>;
+export type Refusal = Extract<RefsResponse, { kind: "refused" }>;
 
 /** Result of asking whether a fetch may read; `askedAt` is when the request to the code host behind it was sent. */
 export type Decision = { readonly kind: "authorized"; readonly askedAt: number } | Refusal;
@@ -31,7 +31,7 @@ export interface RefQueries {
    *
    * @throws GitError if the code host does not answer, or the client causes too many probes
    */
-  ask(request: AccessRequest, command: CommandRequest, prefixes: readonly string[]): Promise<RefsAnswer>;
+  ask(request: AccessRequest, command: CommandRequest, prefixes: readonly string[]): Promise<RefsResponse>;
   /** Confirms a decision that was made at `askedAt`, immediately before the first byte of cached data is sent. */
   confirm(
     request: AccessRequest,

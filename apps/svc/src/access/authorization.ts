@@ -1,6 +1,6 @@
 import type { CommandRequest, FetchRequest, ObjectFormat } from "@devplat/git-protocol";
 import type { AccessRequest, Decision, Refusal, RefQueries } from "./access-request.ts";
-import type { RefsAnswer } from "./ref-probe.ts";
+import type { RefsResponse } from "./ref-probe.ts";
 import type { RefSnapshots } from "./ref-snapshots.ts";
 import { isStorable, repositoryId, type RepositoryId } from "./repository-id.ts";
 
@@ -117,11 +117,11 @@ export class FetchAuthorization implements Authorization {
    *
    * @throws GitError as {@link RefQueries.ask}
    */
-  async ask(prefixes: readonly string[]): Promise<RefsAnswer> {
-    const answer = await this.#queries.ask(this.#request, this.#asked.command, prefixes);
-    if (answer.kind === "authorized") this.#askedAt = answer.askedAt;
+  async ask(prefixes: readonly string[]): Promise<RefsResponse> {
+    const response = await this.#queries.ask(this.#request, this.#asked.command, prefixes);
+    if (response.kind === "authorized") this.#askedAt = response.askedAt;
     this.#identity = this.#refs.identity;
-    return answer;
+    return response;
   }
 
   async renew(): Promise<Renewal> {

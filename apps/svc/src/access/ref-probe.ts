@@ -8,7 +8,7 @@ import {
   encodeLsRefsRequest,
 } from "@devplat/git-protocol";
 import { MAX_REFS_BYTES } from "./ref-snapshots.ts";
-import { withBody, type Upstream, type UpstreamAnswer } from "../upstream/upstream.ts";
+import { withBody, type Upstream, type UpstreamResponse } from "../upstream/upstream.ts";
 import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../upstream/upload-pack-type.ts";
 
 /** Bytes of a refusal's body that are passed on. */
@@ -18,10 +18,10 @@ const MAX_REFUSAL_BYTES = 64 * 1024;
 export interface RefProbe {
   /** Two probes with the same text here, at the same time, are one. Must tell credentials apart. */
   readonly shareKey: string;
-  /** Whether the answer to a probe that was sent then will do. One that is not sent yet always does. */
+  /** Whether the response to a probe that was sent then will do. One that is not sent yet always does. */
   readonly mayShare: (askedAt: number) => boolean;
-  /** Called with the code host's answer before its body is read. */
-  readonly observe: (answer: UpstreamAnswer) => UpstreamAnswer;
+  /** Called with the code host's response before its body is read. */
+  readonly observe: (response: UpstreamResponse) => UpstreamResponse;
   /** Path of `git-upload-pack` at the code host. */
   readonly path: string;
   readonly authorization: string | undefined;
@@ -32,19 +32,19 @@ export interface RefProbe {
 }
 
 /**
- * The code host's answer to a probe.
+ * The code host's response to a probe.
  * - `authorized`: status 200, the right content type, a body that parses to its flush-pkt without `ERR`; `body` is all
  *   of it, or undefined if it is too long to keep. `askedAt` is when the probe was sent.
- * - `refused`: anything else that is an answer. Its body is in memory, so that all who asked can read it.
+ * - `refused`: anything else that is a response. Its body is in memory, so that all who asked can read it.
  */
-export type RefsAnswer =
+export type RefsResponse =
   | { readonly kind: "authorized"; readonly body: Buffer | undefined; readonly askedAt: number }
-  | { readonly kind: "refused"; readonly answer: UpstreamAnswer };
+  | { readonly kind: "refused"; readonly response: UpstreamResponse };
 
 interface RunningProbe {
   /** Undefined: it is not sent yet. */
   askedAt: number | undefined;
-  readonly answer: Promise<RefsAnswer>;
+  readonly response: Promise<RefsResponse>;
 }
 
 /** Asks the code host for refs on a fetch's behalf. Concurrent probes with one key share one call. */
@@ -60,31 +60,31 @@ export class RefProbes {
     this.#clock = options.clock;
   }
 
-  /** @throws GitError if no answer came */
-  async ask(probe: RefProbe): Promise<RefsAnswer> {
+  /** @throws GitError if no response came */
+  async ask(probe: RefProbe): Promise<RefsResponse> {
     const key = JSON.stringify([probe.shareKey, probe.capabilities, probe.prefixes]);
     const running = this.#running.get(key);
     if (running !== undefined && (running.askedAt === undefined || probe.mayShare(running.askedAt))) {
-      return await running.answer;
+      return await running.response;
     }
     const sending = setImmediate();
     const started: RunningProbe = {
       askedAt: undefined,
       // A turn later: requests that were waiting for the same thing continue in one turn, and share one probe.
-      answer: sending.then(async () => {
+      response: sending.then(async () => {
         const askedAt = (started.askedAt = this.#clock.monotonic());
         return await this.#send(probe, askedAt);
       }),
     };
     this.#running.set(key, started);
     try {
-      return await started.answer;
+      return await started.response;
     } finally {
       if (this.#running.get(key) === started) this.#running.delete(key);
     }
   }
 
-  async #send(probe: RefProbe, askedAt: number): Promise<RefsAnswer> {
+  async #send(probe: RefProbe, askedAt: number): Promise<RefsResponse> {
     const request = encodeLsRefsRequest(
       { symrefs: false, peel: true, unborn: false, refPrefixes: probe.prefixes, unknown: [] },
       [`agent=${this.#userAgent}`, ...probe.capabilities],
@@ -104,16 +104,16 @@ export class RefProbes {
       body: encodeCommandRequest(request),
       idleMs: probe.idleMs,
     });
-    const answer = probe.observe(sent);
-    if (!isUploadPackResult(answer)) {
-      return { kind: "refused", answer: withBody(answer, await answer.read(MAX_REFUSAL_BYTES)) };
+    const response = probe.observe(sent);
+    if (!isUploadPackResult(response)) {
+      return { kind: "refused", response: withBody(response, await response.read(MAX_REFUSAL_BYTES)) };
     }
     const body = new LsRefsBody();
-    for await (const chunk of answer.chunks) body.push(chunk);
+    for await (const chunk of response.chunks) body.push(chunk);
     if (body.isWhole && areRefs(body.bytes)) return { kind: "authorized", body: body.bytes, askedAt };
     return {
       kind: "refused",
-      answer: withBody(answer, body.bytes?.subarray(0, MAX_REFUSAL_BYTES) ?? Buffer.alloc(0)),
+      response: withBody(response, body.bytes?.subarray(0, MAX_REFUSAL_BYTES) ?? Buffer.alloc(0)),
     };
   }
 }
@@ -129,7 +129,7 @@ export function areRefs(body: Buffer | undefined): boolean {
   }
 }
 
-/** Follows the body of an `ls-refs` answer: whether it is whole, and its bytes, while they are few enough to keep. */
+/** Follows the body of an `ls-refs` response: whether it is whole, and its bytes, while they are few enough to keep. */
 export class LsRefsBody {
   readonly #framing = new LsRefsFraming();
   #isForeign = false;

@@ -401,7 +401,7 @@ describe("paths and methods", () => {
     assert.equal(answer.json["code"], "no_such_path");
   });
 
-  it("every answer carries the security headers", async () => {
+  it("every response carries the security headers", async () => {
     for (const path of ["/healthz", "/admin", "/api/none", "/api/cached-repos"]) {
       const { headers } = await send(path);
       assert.match(headers.get("content-security-policy") ?? "", /default-src 'self'/, path);

@@ -45,7 +45,7 @@ const checkedAppSchema = z
 export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddress): Operation[] {
   const common = { tag: "Apps", access: "admin" } as const;
   const view = (record: AppRecord): z.output<typeof appSchema> => appView(record, codeHost);
-  const answer = (record: AppRecord): Answer => ({
+  const response = (record: AppRecord): Answer => ({
     headers: { ETag: entityTag(record.version) },
     body: view(record),
   });
@@ -62,11 +62,11 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
       successStatus: 201,
       refusals: {
         409: "It is registered, or this code host knows no apps",
-        502: "The code host gave no answer",
+        502: "The code host gave no response",
       },
       async handle({ actor, body }) {
         const app = await apps.register(actor, body);
-        return created(`${address.baseUrl}${PATH}/${app.id}`, answer(app));
+        return created(`${address.baseUrl}${PATH}/${app.id}`, response(app));
       },
     }),
     operation({
@@ -86,7 +86,7 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
       summary: "Show one app",
       result: appSchema,
       refusals: unknown,
-      handle: async ({ actor, id }) => answer(await apps.get(actor, id)),
+      handle: async ({ actor, id }) => response(await apps.get(actor, id)),
     }),
     operation({
       ...common,
@@ -97,9 +97,9 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
       body: appChangeSchema,
       result: appSchema,
       conditional: true,
-      refusals: { ...unknown, 502: "The code host gave no answer" },
+      refusals: { ...unknown, 502: "The code host gave no response" },
       handle: async ({ actor, id, body, ifMatch }) =>
-        answer(await apps.update(actor, id, body, expectedVersions(ifMatch))),
+        response(await apps.update(actor, id, body, expectedVersions(ifMatch))),
     }),
     operation({
       ...common,
@@ -118,7 +118,7 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
       id: "checkApp",
       summary: "Ask the code host about an app: whether its key works, what it may do, where it is installed",
       result: checkedAppSchema,
-      refusals: { ...unknown, 422: "Its key is not taken", 502: "The code host gave no answer" },
+      refusals: { ...unknown, 422: "Its key is not taken", 502: "The code host gave no response" },
       async handle({ actor, id }) {
         const { app, host, installations } = await apps.check(actor, id);
         return {

@@ -41,7 +41,7 @@ const unknown = { 404: "No cached repository has this id" };
 
 /** The administration of cached repositories. */
 export function cachedRepositoryOperations(repositories: Repositories, address: OwnAddress): Operation[] {
-  const answer = (state: RepositoryState): Answer => ({
+  const response = (state: RepositoryState): Answer => ({
     headers: { ETag: entityTag(state.version) },
     body: repositoryView(state),
   });
@@ -81,7 +81,7 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       refusals: { 409: "It is listed already", 502: "The code host could not be asked (?check=true)" },
       async handle({ actor, body, query }) {
         const state = await repositories.add(actor, body, query.check === "true");
-        return created(`${address.baseUrl}${PATH}/${state.id}`, answer(state));
+        return created(`${address.baseUrl}${PATH}/${state.id}`, response(state));
       },
     }),
     operation({
@@ -92,7 +92,7 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       summary: "Show one cached repository",
       result: repositorySchema,
       refusals: unknown,
-      handle: async ({ actor, id }) => answer(repositories.get(actor, id)),
+      handle: async ({ actor, id }) => response(repositories.get(actor, id)),
     }),
     operation({
       ...common,
@@ -105,7 +105,7 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       conditional: true,
       refusals: unknown,
       handle: async ({ actor, id, body, ifMatch }) =>
-        answer(await repositories.change(actor, id, body, expectedVersions(ifMatch))),
+        response(await repositories.change(actor, id, body, expectedVersions(ifMatch))),
     }),
     operation({
       ...common,

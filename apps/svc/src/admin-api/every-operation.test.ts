@@ -58,9 +58,9 @@ describe("every operation of the administration", () => {
         bearer(`${unknown}x`),
         { authorization: "Bearer" },
       ]) {
-        const answer = await raw(each.method, pathOf(each), headers);
-        assert.equal(answer.status, 401, `${each.id} ${JSON.stringify(headers)}`);
-        assert.match(answer.type, /problem\+json/);
+        const response = await raw(each.method, pathOf(each), headers);
+        assert.equal(response.status, 401, `${each.id} ${JSON.stringify(headers)}`);
+        assert.match(response.type, /problem\+json/);
       }
     }
   });
@@ -68,8 +68,8 @@ describe("every operation of the administration", () => {
   it("with a proxy or agent token, known or not, is 403 [svc 8.2]", async () => {
     for (const each of guarded()) {
       for (const kind of ["proxy", "agent"] as const) {
-        const answer = await raw(each.method, pathOf(each), bearer(createToken(kind).reveal()));
-        assert.equal(answer.status, 403, each.id);
+        const response = await raw(each.method, pathOf(each), bearer(createToken(kind).reveal()));
+        assert.equal(response.status, 403, each.id);
       }
     }
   });
@@ -88,17 +88,17 @@ describe("every operation of the administration", () => {
   it("that needs the admin role is 403 for a user, also for unknown ids [svc 8.3]", async () => {
     const user = await administration.session("alice", "user");
     for (const each of guarded().filter(({ access }) => access === "admin")) {
-      const answer = await raw(each.method, pathOf(each), { ...bearer(user), ...json }, each.body && "{}");
-      assert.equal(answer.status, 403, each.id);
-      assert.doesNotMatch(answer.text, /not_found/);
+      const response = await raw(each.method, pathOf(each), { ...bearer(user), ...json }, each.body && "{}");
+      assert.equal(response.status, 403, each.id);
+      assert.doesNotMatch(response.text, /not_found/);
     }
   });
 
   it("that changes something is 403 from a foreign page, even with a valid token", async () => {
     for (const each of administration.operations.filter(({ method }) => method !== "GET")) {
       const headers = { ...bearer(admin), ...json, origin: "https://evil.example" };
-      const answer = await raw(each.method, pathOf(each), headers, each.body && "{}");
-      assert.equal(answer.status, 403, each.id);
+      const response = await raw(each.method, pathOf(each), headers, each.body && "{}");
+      assert.equal(response.status, 403, each.id);
     }
   });
 
@@ -123,9 +123,9 @@ describe("every operation of the administration", () => {
   for (const [name, headers, body, statuses] of bodies) {
     it(`that takes a body refuses one ${name}, and does not quote it`, async () => {
       for (const each of withBody()) {
-        const answer = await raw(each.method, pathOf(each), { ...bearer(admin), ...headers }, body);
-        assert.ok(statuses.includes(answer.status), `${each.id}: ${answer.status} ${answer.text}`);
-        assert.match(answer.type, /problem\+json/, each.id);
+        const response = await raw(each.method, pathOf(each), { ...bearer(admin), ...headers }, body);
+        assert.ok(statuses.includes(response.status), `${each.id}: ${response.status} ${response.text}`);
+        assert.match(response.type, /problem\+json/, each.id);
       }
     });
   }
@@ -137,9 +137,9 @@ describe("every operation of the administration", () => {
       for (const field of fields) {
         for (const value of wrong) {
           const body = JSON.stringify({ [field]: value });
-          const answer = await raw(each.method, pathOf(each), { ...bearer(admin), ...json }, body);
-          assert.ok(answer.status < 500, `${each.id} ${field}: ${answer.status} ${answer.text}`);
-          assert.equal(answer.text.includes("x".repeat(100)), false, "the value is not quoted");
+          const response = await raw(each.method, pathOf(each), { ...bearer(admin), ...json }, body);
+          assert.ok(response.status < 500, `${each.id} ${field}: ${response.status} ${response.text}`);
+          assert.equal(response.text.includes("x".repeat(100)), false, "the value is not quoted");
         }
       }
     }
@@ -147,9 +147,9 @@ describe("every operation of the administration", () => {
 
   it("answers another method with 405 and what it takes", async () => {
     for (const each of administration.operations) {
-      const answer = await raw("PUT", pathOf(each), bearer(admin));
-      assert.equal(answer.status, 405, each.path);
-      assert.ok(answer.allow.includes(each.method), each.path);
+      const response = await raw("PUT", pathOf(each), bearer(admin));
+      assert.equal(response.status, 405, each.path);
+      assert.ok(response.allow.includes(each.method), each.path);
     }
   });
 
@@ -164,8 +164,8 @@ describe("every operation of the administration", () => {
         `cursor=${"Y".repeat(5000)}`,
       ]) {
         const headers = { ...bearer(admin), ...(each.body === undefined ? {} : json) };
-        const answer = await raw(each.method, `${pathOf(each)}?${query}`, headers, each.body && "{}");
-        assert.equal(answer.status, 400, `${each.id}?${query}: ${answer.text}`);
+        const response = await raw(each.method, `${pathOf(each)}?${query}`, headers, each.body && "{}");
+        assert.equal(response.status, 400, `${each.id}?${query}: ${response.text}`);
       }
     }
   });
@@ -176,8 +176,8 @@ describe("every operation of the administration", () => {
       for (const id of ids) {
         const body = each.body === undefined ? undefined : "{}";
         const path = each.path.replaceAll(/\{\w+\}/g, id);
-        const answer = await raw(each.method, path, { ...bearer(admin), ...(body ? json : {}) }, body);
-        assert.ok([400, 404, 409, 422].includes(answer.status), `${each.id} ${id}: ${answer.status}`);
+        const response = await raw(each.method, path, { ...bearer(admin), ...(body ? json : {}) }, body);
+        assert.ok([400, 404, 409, 422].includes(response.status), `${each.id} ${id}: ${response.status}`);
       }
     }
   });

@@ -61,7 +61,7 @@ export function successStatusOf({ successStatus, result }: Operation): number {
   return successStatus ?? (result === undefined ? 204 : 200);
 }
 
-/** The answer to a request that created a resource. @param location address of the resource */
+/** The response to a request that created a resource. @param location address of the resource */
 export function created(location: string, { headers, body }: Answer): Answer {
   return { headers: { ...headers, Location: location }, body };
 }

@@ -79,7 +79,7 @@ async function serve(
   const query =
     each.query === undefined ? {} : validateQuery(each.query, new URL(context.req.url).searchParams);
   const body = each.body === undefined ? undefined : await readJson(context.req.raw);
-  const answer = await each.handle({
+  const response = await each.handle({
     get actor() {
       if (actor === undefined) throw new Error(`${each.id} is for anybody and has no caller`);
       return actor;
@@ -91,7 +91,7 @@ async function serve(
     ifMatch: context.req.header("if-match"),
   });
   const status = successStatusOf(each);
-  const { headers, body: result } = answer ?? {};
+  const { headers, body: result } = response ?? {};
   if (result === undefined) return new Response(null, { status, headers: { ...headers } });
   return new Response(JSON.stringify(result), {
     status,

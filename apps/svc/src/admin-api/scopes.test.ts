@@ -14,12 +14,12 @@ async function explain(
   body: unknown,
   bearer = session,
 ): Promise<{ status: number; body: Record<string, unknown> }> {
-  const answer = await fetch(`${admin.url}/api/scopes/explain`, {
+  const response = await fetch(`${admin.url}/api/scopes/explain`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${bearer}` },
     body: JSON.stringify(body),
   });
-  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 const SCOPES = { scopes: "issues:read", repositories: ["acme/widgets"] };
 
@@ -86,9 +86,9 @@ describe("POST /api/scopes/explain", () => {
   ];
   for (const [name, request, expected] of rows) {
     it(`explains ${name}`, async () => {
-      const answer = await explain({ ...SCOPES, ...request });
-      assert.equal(answer.status, 200);
-      for (const [key, value] of Object.entries(expected)) assert.deepEqual(answer.body[key], value, key);
+      const response = await explain({ ...SCOPES, ...request });
+      assert.equal(response.status, 200);
+      for (const [key, value] of Object.entries(expected)) assert.deepEqual(response.body[key], value, key);
     });
   }
 

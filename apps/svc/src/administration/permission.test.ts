@@ -68,8 +68,8 @@ describe("a request without the admin role", () => {
   it("is recorded as denied, for a page as for an operation of the API", async () => {
     const token = await svc.session("alice", "user");
     for (const path of ["/admin/users", "/api/apps"]) {
-      const answer = await fetch(svc.url + path, { headers: { authorization: `Bearer ${token}` } });
-      assert.equal(answer.status, 403);
+      const response = await fetch(svc.url + path, { headers: { authorization: `Bearer ${token}` } });
+      assert.equal(response.status, 403);
     }
     const denied = (await svc.audited()).filter(({ action }) => action === "access.denied");
     assert.deepEqual(

@@ -117,7 +117,7 @@ export function forwardedHeaders(
 }
 
 /**
- * The headers of a relayed answer, its addresses as the client sees them.
+ * The headers of a relayed response, its addresses as the client sees them.
  *
  * @param token limits of the token of this service in the request: the response is about it, not about the credential
  * behind it. Undefined: the credential is the caller's own

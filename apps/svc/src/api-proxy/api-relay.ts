@@ -5,11 +5,11 @@ import { MAX_REFUSAL_BYTES, type HostUnauthorized } from "../code-host/refusal-w
 import { CLIENT_IDLE_MS } from "../git/client-sink.ts";
 import { IdleTimer } from "../http/request/idle-timer.ts";
 import { answeredHeaders } from "./api-headers.ts";
-import type { AnswerFlow, AnswerSink } from "./api-upstream.ts";
+import type { ResponseFlow, ResponseSink } from "./api-upstream.ts";
 import type { ApiView } from "./api-view.ts";
 
-/** Gives the code host's answer to the client as it arrives; a client that reads slowly slows the code host. */
-export class ApiRelay implements AnswerSink {
+/** Gives the code host's response to the client as it arrives; a client that reads slowly slows the code host. */
+export class ApiRelay implements ResponseSink {
   readonly #context: RequestContext;
   readonly #view: ApiView;
   readonly #token: TokenLimits | undefined;
@@ -61,7 +61,7 @@ export class ApiRelay implements AnswerSink {
     return true;
   }
 
-  data(chunk: Buffer, flow: AnswerFlow): boolean {
+  data(chunk: Buffer, flow: ResponseFlow): boolean {
     const { response } = this.#context;
     const held = this.#unauthorized;
     if (held !== undefined) {

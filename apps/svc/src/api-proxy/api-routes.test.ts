@@ -165,7 +165,7 @@ describe("the stream to the code host", () => {
     assert.equal((await fetch(`${url}/api/v3/user`)).status, 502);
   });
 
-  it("an answer that breaks off is broken off, not ended", async () => {
+  it("a response that breaks off is broken off, not ended", async () => {
     answer = (request, response) => {
       response.writeHead(200, { "content-length": "100" }).write("half");
       setImmediate(() => request.socket.destroy());
@@ -173,7 +173,7 @@ describe("the stream to the code host", () => {
     await assert.rejects(fetch(`${url}/api/v3/user`).then(async (got) => got.text()));
   });
 
-  it("interim answers of the code host stay here, and headers named by Connection too", async () => {
+  it("drops interim responses of the code host, and headers named by Connection", async () => {
     answer = (_request, response) => {
       response.writeEarlyHints({ link: "</x>; rel=preload" });
       response.writeHead(200, { connection: "keep-alive, x-page", "x-page": "1", "x-total": "2" }).end("{}");

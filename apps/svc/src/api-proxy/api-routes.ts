@@ -12,7 +12,7 @@ import type { OwnAddress } from "../own-address.ts";
 import type { Caller, CredentialCheck, Forward, Refusal } from "../tokens/admission.ts";
 import { isUnlimited } from "../scopes/token-limits.ts";
 import { ApiAddresses, type ApiTarget } from "../http/routing/api-address.ts";
-import { answerApiError } from "./api-answer.ts";
+import { sendApiError } from "./api-response.ts";
 import { forwardedHeaders } from "./api-headers.ts";
 import { ApiRelay } from "./api-relay.ts";
 import type { ApiUpstream } from "./api-upstream.ts";
@@ -52,7 +52,7 @@ export class ApiRoutes implements ApiHandler {
     const url = context.request.url ?? "";
     const target = this.#addresses.find(virtualHost, url);
     if (target === undefined) {
-      answerApiError(context, 404, `Nothing of the code host's API is at ${splitTarget(url).path}`);
+      sendApiError(context, 404, `Nothing of the code host's API is at ${splitTarget(url).path}`);
       return;
     }
     try {
@@ -67,7 +67,7 @@ export class ApiRoutes implements ApiHandler {
     const { request } = context;
     const fault = requestFault(context, target, (text) => credentials.carriesOwnToken(text));
     if (fault !== undefined) {
-      answerApiError(context, fault.status, fault.message, fault.headers);
+      sendApiError(context, fault.status, fault.message, fault.headers);
       return;
     }
     const stray = credentials.foreignCredentialRefusal(() => [
@@ -165,7 +165,7 @@ export class ApiRoutes implements ApiHandler {
       const { unauthorized } = relay;
       if (unauthorized !== undefined) {
         const text = explain({ ...unauthorized, renewed: renewed !== undefined && streamed });
-        answerApiError(context, 403, text);
+        sendApiError(context, 403, text);
       }
     }
     this.#recordWrite(context, admitted, relay.status ?? 0, caller);
@@ -185,7 +185,7 @@ export class ApiRoutes implements ApiHandler {
 
   #refuse(context: RequestContext, target: ApiTarget, refusal: Refusal): void {
     context.principal ??= refusal.principal;
-    answerApiError(context, refusal.status, refusal.message, refusal.headers);
+    sendApiError(context, refusal.status, refusal.message, refusal.headers);
     this.#parts.audit.record({
       action: "access.denied",
       outcome: "denied",
@@ -212,7 +212,7 @@ export class ApiRoutes implements ApiHandler {
     });
   }
 
-  /** Ends a request that failed: with its status, or by breaking an answer that has begun. Logged once, here. */
+  /** Ends a request that failed: with its status, or by breaking a response that has begun. Logged once, here. */
   #failed(context: RequestContext, error: unknown): void {
     const known = error instanceof ApiError ? error : undefined;
     if (known?.code === "client_gone") {
@@ -221,8 +221,8 @@ export class ApiRoutes implements ApiHandler {
     }
     this.#parts.logger.warn({ request_id: context.id, err: error }, "a request of the API failed");
     if (known === undefined) {
-      answerApiError(context, 500, `internal error; the log has more under ${context.id}`);
-    } else answerApiError(context, known.status, known.message);
+      sendApiError(context, 500, `internal error; the log has more under ${context.id}`);
+    } else sendApiError(context, known.status, known.message);
   }
 }
 

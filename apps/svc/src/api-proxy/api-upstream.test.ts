@@ -8,7 +8,7 @@ import { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { ApiUpstream } from "./api-upstream.ts";
 import { ApiError } from "./errors.ts";
 
-it("a client that reads nothing of its answers leaves connections to others [svc 11.9]", async () => {
+it("a client that reads nothing of its responses leaves connections to others [svc 11.9]", async () => {
   const server = createServer((_request, response) => void response.end(Buffer.alloc(2 ** 20)));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -14,7 +14,7 @@ const MAX_CONNECTIONS = 256;
 /** Milliseconds without a byte from the code host, or to it; it ends its own requests long before. */
 const API_IDLE_MS = 120_000;
 /** Maximum bytes of a response to a request of the service. */
-const MAX_ANSWER_BYTES = 1024 * 1024;
+const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 export interface ApiRequest {
   readonly method: string;
@@ -25,20 +25,20 @@ export interface ApiRequest {
   /** Whether it only asks, though its method could change something, as a query of GraphQL. Default false. */
   readonly changesNothing?: boolean;
   readonly signal?: AbortSignal;
-  /** Address of the client that reads the answer as it comes, and holds its connection; undefined: nobody does. */
+  /** Address of the client that reads the response as it comes, and holds its connection; undefined: nobody does. */
   readonly client?: string;
 }
 
-/** Takes an answer as it arrives. */
-export interface AnswerSink {
-  /** The head. @returns false: the answer is not wanted after all */
+/** Takes a response as it arrives. */
+export interface ResponseSink {
+  /** The head. @returns false: the response is not wanted after all */
   head(status: number, headers: IncomingHttpHeaders): boolean;
-  /** @returns false: wait for {@link AnswerFlow.resume} before giving more */
-  data(chunk: Buffer, flow: AnswerFlow): boolean;
+  /** @returns false: wait for {@link ResponseFlow.resume} before giving more */
+  data(chunk: Buffer, flow: ResponseFlow): boolean;
   end(): void;
 }
 
-export interface AnswerFlow {
+export interface ResponseFlow {
   resume(): void;
 }
 
@@ -67,18 +67,18 @@ export class ApiUpstream {
   }
 
   /**
-   * Sends a request and hands the answer to the sink. Redirects are not followed. One that changes nothing and whose body
+   * Sends a request and hands the response to the sink. Redirects are not followed. One that changes nothing and whose body
    * is not streamed is sent again, once, if a kept connection turns out to be closed; any other may have been done already
    * (RFC 9110 section 9.2.2).
    *
-   * @returns whether the answer was given whole; false: the sink did not want it
+   * @returns whether the response was given whole; false: the sink did not want it
    * @throws ApiError `upstream_unreachable`, `upstream_timeout`, `client_gone`, and what the body throws
    */
-  async send(request: ApiRequest, sink: AnswerSink): Promise<boolean> {
+  async send(request: ApiRequest, sink: ResponseSink): Promise<boolean> {
     const { body, method, changesNothing = false } = request;
     const repeatable = typeof body !== "object" && (changesNothing || isSafe(method));
     let begun = false;
-    const watched: AnswerSink = {
+    const watched: ResponseSink = {
       head(status, headers) {
         begun = true;
         return sink.head(status, headers);
@@ -106,13 +106,13 @@ export class ApiUpstream {
         head: (status) => (wanted = status === 200),
         data: (chunk) => {
           size += chunk.length;
-          if (size <= MAX_ANSWER_BYTES) chunks.push(chunk);
+          if (size <= MAX_RESPONSE_BYTES) chunks.push(chunk);
           return true;
         },
         end: () => undefined,
       },
     );
-    if (!wanted || size > MAX_ANSWER_BYTES) return undefined;
+    if (!wanted || size > MAX_RESPONSE_BYTES) return undefined;
     try {
       return JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown;
     } catch {
@@ -127,7 +127,7 @@ export class ApiUpstream {
     );
   }
 
-  async #send(request: ApiRequest, sink: AnswerSink): Promise<boolean> {
+  async #send(request: ApiRequest, sink: ResponseSink): Promise<boolean> {
     const { url, client, signal } = request;
     const { connections: made, places } = this.#pool(url.origin);
     const connections = await made;
@@ -146,7 +146,7 @@ export class ApiUpstream {
     }
   }
 
-  async #dispatch(connections: Dispatcher, request: ApiRequest, sink: AnswerSink): Promise<boolean> {
+  async #dispatch(connections: Dispatcher, request: ApiRequest, sink: ResponseSink): Promise<boolean> {
     const { url, signal } = request;
     const startedAt = performance.now();
     return new Promise((resolve, reject) => {
@@ -189,9 +189,9 @@ interface FlightReport {
   readonly failed: (error: unknown, timedOut: boolean) => void;
 }
 
-/** One request on its way, and its answer. */
+/** One request on its way, and its response. */
 class Flight implements Dispatcher.DispatchHandler {
-  readonly #sink: AnswerSink;
+  readonly #sink: ResponseSink;
   readonly #idle: IdleTimer;
   readonly #report: FlightReport;
   #controller: Dispatcher.DispatchController | undefined;
@@ -200,7 +200,7 @@ class Flight implements Dispatcher.DispatchHandler {
   #unwatch: () => void = () => undefined;
   #bodyError: unknown;
 
-  constructor(sink: AnswerSink, idleMs: number, report: FlightReport) {
+  constructor(sink: ResponseSink, idleMs: number, report: FlightReport) {
     this.#sink = sink;
     this.#report = report;
     this.#idle = new IdleTimer(idleMs, () => {
@@ -244,7 +244,7 @@ class Flight implements Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
   ): void {
     this.#idle.touch();
-    // Interim answers (RFC 9110 section 15.2) are between the code host and us.
+    // Interim responses (RFC 9110 section 15.2) are between the code host and us.
     if (status < 200 || this.#settled) return;
     this.#report.status(status);
     if (this.#sink.head(status, headers)) return;

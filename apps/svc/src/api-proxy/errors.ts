@@ -19,7 +19,7 @@ export type ApiErrorCode =
   | "busy"
   | "client_gone";
 
-/** An error with the status that the client gets, if its answer has not begun. The message is for the client. */
+/** An error with the status that the client gets, if its response has not begun. The message is for the client. */
 export class ApiError extends AppError<ApiErrorCode> {
   readonly status: number;
 

@@ -12,7 +12,7 @@ import { WorkflowFiles } from "./workflow-files.ts";
 
 /** Milliseconds that a response is remembered: a repository may be renamed, an issue transferred. */
 const KEPT_MS = 60_000;
-/** Answers that are remembered, of each kind. */
+/** Responses that are remembered, of each kind. */
 const MAX_KEPT = 10_000;
 
 /** Concurrent requests about a token's repositories. */
@@ -80,7 +80,7 @@ export class HostIds {
   }
 
   /**
-   * The answers for one caller.
+   * The responses for one caller.
    *
    * @param limits of the caller's token
    * @param authorization called when a request to the code host is needed
@@ -174,14 +174,14 @@ export class HostIds {
       else found.set(id, kept);
     }
     if (missing.length === 0 || this.#host.graphqlUrl === undefined) return found;
-    const answer = await this.#upstream.ask({
+    const response = await this.#upstream.ask({
       method: "POST",
       url: new URL(this.#host.graphqlUrl),
       headers: { ...this.#headers(await authorization()), "content-type": "application/json" },
       body: JSON.stringify({ query: NODES_QUERY, variables: { ids: missing } }),
       ...(signal === undefined ? {} : { signal }),
     });
-    const nodes = jsonMember(answer, "data", "nodes");
+    const nodes = jsonMember(response, "data", "nodes");
     for (const [index, id] of missing.entries()) {
       // Answered in the order of the ids; null for what is not there.
       const facts = nodeFacts(Array.isArray(nodes) ? (nodes[index] as unknown) : undefined);

@@ -1,23 +1,23 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { AnswerFlow, AnswerSink } from "./api-upstream.ts";
+import type { ResponseFlow, ResponseSink } from "./api-upstream.ts";
 
-/** Bytes of an answer that is read whole; a repository takes 10 KB. */
+/** Bytes of a response that is read whole; a repository takes 10 KB. */
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * Takes fields out of an answer that is a JSON object, on its way to another sink: it is read whole, and not passed on if
- * it cannot be read. Redirects, errors and answers without a body pass as they are.
+ * Takes fields out of a response that is a JSON object, on its way to another sink: it is read whole, and not passed on if
+ * it cannot be read. Redirects, errors and responses without a body pass as they are.
  */
-export class WithheldFields implements AnswerSink {
-  readonly #inner: AnswerSink;
+export class WithheldFields implements ResponseSink {
+  readonly #inner: ResponseSink;
   readonly #isWithheld: (field: string) => boolean;
   readonly #chunks: Buffer[] = [];
   #size = 0;
   #held: { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined;
-  /** Whether there was an answer that could not be looked into; the inner sink got nothing of it. */
+  /** Whether there was a response that could not be looked into; the inner sink got nothing of it. */
   unreadable = false;
 
-  constructor(inner: AnswerSink, isWithheld: (field: string) => boolean) {
+  constructor(inner: ResponseSink, isWithheld: (field: string) => boolean) {
     this.#inner = inner;
     this.#isWithheld = isWithheld;
   }
@@ -30,7 +30,7 @@ export class WithheldFields implements AnswerSink {
     return !this.unreadable;
   }
 
-  data(chunk: Buffer, flow: AnswerFlow): boolean {
+  data(chunk: Buffer, flow: ResponseFlow): boolean {
     if (this.#held === undefined) return this.#inner.data(chunk, flow);
     this.#size += chunk.length;
     if (this.#size <= MAX_BYTES) this.#chunks.push(chunk);

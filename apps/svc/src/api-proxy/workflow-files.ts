@@ -86,9 +86,9 @@ export class WorkflowFiles implements WorkflowComparison {
     repository: string,
     revision: string,
   ): Promise<ReadonlyMap<string, { readonly type: string; readonly sha: string }> | undefined> {
-    const answer = await this.#ask(`/repos/${repository}/git/trees/${encodeURIComponent(revision)}`);
-    const tree = jsonMember(answer, "tree");
-    if (!Array.isArray(tree) || jsonMember(answer, "truncated") === true) return undefined;
+    const response = await this.#ask(`/repos/${repository}/git/trees/${encodeURIComponent(revision)}`);
+    const tree = jsonMember(response, "tree");
+    if (!Array.isArray(tree) || jsonMember(response, "truncated") === true) return undefined;
     return new Map(
       tree.flatMap((entry: unknown) => {
         const [path, type, sha] = [

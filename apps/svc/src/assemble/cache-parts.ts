@@ -6,10 +6,10 @@ import { BRAND } from "../brand.ts";
 import { BackgroundWork } from "../cache/background-work.ts";
 import { CacheService } from "../cache/cache-service.ts";
 import { Cleanup } from "../cache/cleanup.ts";
-import { BaseFetches } from "../cache/coalescing/base-fetch.ts";
+import { MissingObjectFetches } from "../cache/coalescing/missing-object-fetch.ts";
 import { CoalescedFetches } from "../cache/coalescing/coalesced-fetches.ts";
 import { LeadFetch } from "../cache/coalescing/lead-fetch.ts";
-import { UpstreamSlots } from "../cache/coalescing/slots.ts";
+import { UpstreamLimit } from "../cache/coalescing/upstream-limit.ts";
 import { FaultLog } from "../cache/fault-log.ts";
 import { BackgroundFills } from "../cache/filling/background-fill.ts";
 import { FillWatch } from "../cache/filling/fill-watch.ts";
@@ -82,7 +82,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const stopping = new AbortController();
   const refs = new RefSnapshotStore(settings.tipsSeconds, clock);
   const repositories = new RepositoryRegistry(refs);
-  const slots = new UpstreamSlots(settings.maxUpstreamFetches);
+  const upstreamLimit = new UpstreamLimit(settings.maxUpstreamFetches);
   const fetches = new CoalescedFetches();
   const fills = new FillWatch();
 
@@ -116,7 +116,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const { mirrors, lookup, responder } = set;
   const mirrorFaults = new MirrorFaults(set.repairs, faults);
   const fill = { mode: settings.fill, maxBytes: settings.fillMaxBytes, waitMs: settings.queueMs };
-  const background = new BackgroundFills(fill, mirrors, slots, faults);
+  const background = new BackgroundFills(fill, mirrors, upstreamLimit, faults);
   const filler = new MirrorFiller({
     mirrors,
     threads,
@@ -130,7 +130,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     lookup,
     responder,
     threads,
-    base: new BaseFetches(slots),
+    missingObjects: new MissingObjectFetches(upstreamLimit),
     filler,
     repositories,
     faults: mirrorFaults,
@@ -147,7 +147,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
         startAnew: async (repository) => reset.startAnew(repository),
       },
       policies,
-      slots,
+      upstreamLimit,
       faults,
       metrics,
       clock,
@@ -165,7 +165,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     mirrorFaults,
     fetches,
     recorder,
-    slots,
+    upstreamLimit,
     fills,
     reset,
     background: work,

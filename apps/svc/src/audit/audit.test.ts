@@ -12,7 +12,7 @@ import { DenialLimits } from "./denial-limits.ts";
 
 const EVENT: AuditEvent = { action: "git.fetch", outcome: "allowed", actor: { kind: "anonymous" } };
 
-/** A store that can be away, and one whose answer gets lost. */
+/** A store that can be away, and one whose response gets lost. */
 class PlayedStore implements AuditStore {
   readonly records: AuditRecord[] = [];
   state: "up" | "away" | "answer lost" = "up";

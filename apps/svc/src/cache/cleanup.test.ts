@@ -20,7 +20,7 @@ const ALL = "all repositories";
 
 interface Shop {
   /** Hours since the last use, by file name; each has a megabyte. */
-  readonly answers?: Readonly<Record<string, number>>;
+  readonly responses?: Readonly<Record<string, number>>;
   /** Megabytes of packs, and hours since they were used. */
   readonly packs?: readonly [megabytes: number, hours: number];
   readonly lastFetchHours?: number;
@@ -42,12 +42,12 @@ function playedCleanup(
     sizes: new Map<string, number>(),
     faults: [] as string[],
   };
-  for (const [name, { answers = {}, lastFetchHours }] of Object.entries(shops)) {
+  for (const [name, { responses = {}, lastFetchHours }] of Object.entries(shops)) {
     const id = repositoryId("org", name);
     const repository = new CachedRepository(id, {} as RefSnapshots);
     if (lastFetchHours !== undefined) repository.lastFetchAt = NOW - lastFetchHours * HOUR_MS;
     repositories.set(name, repository);
-    const files = Object.entries(answers).map(([file, hours]) => ({
+    const files = Object.entries(responses).map(([file, hours]) => ({
       name: file,
       size: MEGABYTE,
       mtimeMs: NOW - hours * HOUR_MS,
@@ -124,8 +124,8 @@ function playedCleanup(
 describe("Cleanup", () => {
   it("a repository's own limit removes the longest unused until the rest fits exactly", async () => {
     const played = playedCleanup({
-      a: { answers: { x: 1, y: 3, z: 2 }, limitMb: 2 },
-      b: { answers: { x: 9 } },
+      a: { responses: { x: 1, y: 3, z: 2 }, limitMb: 2 },
+      b: { responses: { x: 9 } },
     });
     await played.cleanup.run();
     assert.deepEqual(played.left("a"), ["x", "z"]);
@@ -135,18 +135,21 @@ describe("Cleanup", () => {
   });
 
   it("responses unused for longer than drop_unused_after are removed and not counted", async () => {
-    const played = playedCleanup({ a: { answers: { x: 5, y: 4, z: 3 }, limitMb: 1 } }, { dropHours: 4 });
+    const played = playedCleanup({ a: { responses: { x: 5, y: 4, z: 3 }, limitMb: 1 } }, { dropHours: 4 });
     await played.cleanup.run();
     assert.deepEqual(played.left("a"), ["z"]);
     assert.deepEqual(played.done.evicted, ["a 1"]);
-    const roomy = playedCleanup({ a: { answers: { x: 5, y: 4, z: 3 }, limitMb: 2 } }, { dropHours: 4 });
+    const roomy = playedCleanup({ a: { responses: { x: 5, y: 4, z: 3 }, limitMb: 2 } }, { dropHours: 4 });
     await roomy.cleanup.run();
     assert.deepEqual(roomy.left("a"), ["y", "z"]);
     assert.deepEqual(roomy.done.evicted, []);
   });
 
   it("the total limit removes the longest unused responses of all until the rest fits", async () => {
-    const shops = { a: { answers: { x: 1, y: 4 } }, b: { answers: { x: 2, y: 3 }, packs: [1, 9] as const } };
+    const shops = {
+      a: { responses: { x: 1, y: 4 } },
+      b: { responses: { x: 2, y: 3 }, packs: [1, 9] as const },
+    };
     const played = playedCleanup(shops, { totalMb: 3 });
     await played.cleanup.run();
     assert.deepEqual([played.left("a"), played.left("b")], [["x"], ["x"]]);
@@ -160,7 +163,7 @@ describe("Cleanup", () => {
       busy: { packs: [2, 9], lastFetchHours: 0.5 },
       young: { packs: [1, 1] },
       old: { packs: [1, 9], lastFetchHours: 2 },
-      oldest: { answers: { x: 0 }, packs: [2, 3] },
+      oldest: { responses: { x: 0 }, packs: [2, 3] },
       without: { lastFetchHours: 99 },
     } as const;
     const gone = async (totalMb: number): Promise<string[]> => {
@@ -188,8 +191,8 @@ describe("Cleanup", () => {
 
   it("a response removed elsewhere is not counted; a failed removal is a fault", async () => {
     const played = playedCleanup({
-      a: { answers: { x: 2, y: 1 }, limitMb: 1 },
-      b: { answers: { z: 1 }, limitMb: 0 },
+      a: { responses: { x: 2, y: 1 }, limitMb: 1 },
+      b: { responses: { z: 1 }, limitMb: 0 },
     });
     played.removedElsewhere.add("x");
     played.refusals.set("z", Object.assign(new Error("no"), { code: "EACCES" }));
@@ -200,14 +203,14 @@ describe("Cleanup", () => {
   });
 
   it("a total size that cannot be kept is a fault, and no error", async () => {
-    const played = playedCleanup({ a: { answers: { x: 1 } } }, { totalMb: 0 });
+    const played = playedCleanup({ a: { responses: { x: 1 } } }, { totalMb: 0 });
     played.refusals.set("x", Object.assign(new Error("no"), { code: "EACCES" }));
     await assert.doesNotReject(played.cleanup.run());
     assert.deepEqual(played.done.faults, ["the total size of the cache cannot be kept"]);
   });
 
   it("a name that can be no folder is left alone", async () => {
-    const played = playedCleanup({ "a/b": { answers: { x: 9 }, limitMb: 0 } }, { totalMb: 0 });
+    const played = playedCleanup({ "a/b": { responses: { x: 9 }, limitMb: 0 } }, { totalMb: 0 });
     await played.cleanup.run();
     assert.deepEqual(played.left("a/b"), ["x"]);
   });

@@ -2,7 +2,7 @@ import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
 import type { Refusal } from "../access/access-request.ts";
 import type { Authorization } from "../access/authorization.ts";
 import type { ByteSource } from "../telemetry/metrics.ts";
-import type { UpstreamAnswer } from "../upstream/upstream.ts";
+import type { UpstreamResponse } from "../upstream/upstream.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FetchReader } from "./coalescing/coalesced-fetch.ts";
 import type { StoredResponse } from "./responses/response-store.ts";
@@ -10,7 +10,7 @@ import type { StoredResponse } from "./responses/response-store.ts";
 /** The code host, asked with the credential and the limits of one client's request. Only misses and fills use it. */
 export interface FetchUpstream {
   /** Sends a `fetch`. @throws GitError */
-  fetch(body: Buffer, signal: AbortSignal): Promise<UpstreamAnswer>;
+  fetch(body: Buffer, signal: AbortSignal): Promise<UpstreamResponse>;
   /** Asks for the refs below these prefixes, and records them. @throws GitError */
   showRefs(prefixes: readonly string[]): Promise<void>;
 }
@@ -39,7 +39,7 @@ export class AccessEnded extends Error {
   readonly status: number;
 
   constructor(status: number) {
-    super(`the code host answered ${status} while the answer was prepared`);
+    super(`the code host answered ${status} while the response was prepared`);
     this.name = "AccessEnded";
     this.status = status;
   }
@@ -65,7 +65,7 @@ export type FetchPlan =
       readonly source: ByteSource;
       readonly failed: () => boolean;
     }
-  | { readonly kind: "relay"; readonly answer: UpstreamAnswer; readonly end: () => void }
+  | { readonly kind: "relay"; readonly response: UpstreamResponse; readonly end: () => void }
   | Refusal
   | { readonly kind: "replaced" }
   | { readonly kind: "busy" }

@@ -12,9 +12,14 @@ import {
 } from "@devplat/git-mirror";
 import type { ObjectLookup } from "../access/authorization.ts";
 import { isStorable, type RepositoryId } from "../access/repository-id.ts";
-import type { UpstreamAnswer } from "../upstream/upstream.ts";
+import type { UpstreamResponse } from "../upstream/upstream.ts";
 import type { CachedRepository } from "./cached-repository.ts";
-import { AnswerBroke, AskFailed, type BaseFetch, type BaseFetches } from "./coalescing/base-fetch.ts";
+import {
+  ResponseBroken,
+  RequestFailed,
+  type MissingObjectFetch,
+  type MissingObjectFetches,
+} from "./coalescing/missing-object-fetch.ts";
 import { within } from "./coalescing/keep-alive.ts";
 import type { FetchJob } from "./fetch-plan.ts";
 import type { MirrorFiller } from "./filling/mirror-filler.ts";
@@ -22,53 +27,54 @@ import type { MirrorFaults } from "./mirror-faults.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
 import { StoredDataDamaged } from "./responses/block-sums.ts";
 
-/** Milliseconds in which the code host must begin to give what a mirror lacks; then the request itself is forwarded. */
+/** Milliseconds in which the code host must begin to send the missing objects. After them the request is forwarded. */
 export const FIRST_BYTE_MS = 5000;
 
 /**
  * Result of answering a request from the mirror.
- * - `begun`: a response whose first chunk is made, or, with `keptAlive`, keepalive packets until it is. `asked`: with
- *   objects that the code host gave for it.
- * - `none`: the code host must be asked. `late`: a fetch goes on for the mirror; resolves with true if it shows that the
- *   code host has another history now. `failed`: the mirror does not work either.
+ * - `begun`: a response whose first chunk is made, or, with `keptAlive`, keepalive packets until it is. `fetched`: it has
+ *   objects that were fetched from the code host for it.
+ * - `none`: the request must go to the code host. `late`: a fetch goes on for the mirror; resolves with true if it shows
+ *   that the code host has another history now.
+ * - `failed`: the same, because the mirror does not work.
  * - `relay`: the code host's response, which is not a fetch response.
  * - `unrelated`: the code host's history shares nothing with the mirror, which must be removed.
- * - `busy`: no turn came in time.
+ * - `busy`: the limit gave no turn in time.
  */
-export type SettledAnswer =
+export type MirrorOutcome =
   | {
       readonly kind: "begun";
       readonly chunks: AsyncIterable<Buffer>;
-      readonly asked: boolean;
+      readonly fetched: boolean;
       readonly keptAlive?: true;
     }
-  | { readonly kind: "relay"; readonly answer: UpstreamAnswer }
+  | { readonly kind: "relay"; readonly response: UpstreamResponse }
   | { readonly kind: "none"; readonly late?: Promise<boolean> }
   | { readonly kind: "failed" | "unrelated" | "busy" };
 
-/** The same, or `pending` while the code host is asked; `leads`: on behalf of this request. */
-export type OwnAnswer =
-  | SettledAnswer
-  | { readonly kind: "pending"; readonly leads: boolean; readonly pending: Promise<SettledAnswer> };
+/** The same, or `pending` while objects are fetched. `leads`: this request started the fetch. */
+export type MirrorAttempt =
+  | MirrorOutcome
+  | { readonly kind: "pending"; readonly leads: boolean; readonly pending: Promise<MirrorOutcome> };
 
 export interface MirrorResponsesParts {
   readonly mirrors: Mirrors;
   readonly lookup: MirrorLookup;
   readonly responder: MirrorResponder;
   readonly threads: Pick<MirrorThreads, "urgency">;
-  readonly base: BaseFetches;
+  readonly missingObjects: MissingObjectFetches;
   readonly filler: MirrorFiller;
   readonly repositories: RepositoryRegistry;
   readonly faults: MirrorFaults;
-  /** Milliseconds in which the code host must begin to give what a mirror lacks. */
+  /** Milliseconds in which the code host must begin to send the missing objects. */
   readonly firstByteMs: number;
   /** Fires when the service stops. */
   readonly stopping: AbortSignal;
 }
 
 /**
- * Responses made from mirrors. Nothing in here throws what a mirror threw: a mirror that does not work is logged, a
- * damaged one repaired, and the code host answers.
+ * Responses made from mirrors. Errors of mirrors are not thrown: they are logged, damaged mirrors are repaired, and the
+ * code host answers.
  */
 export class MirrorResponses implements ObjectLookup {
   readonly #parts: MirrorResponsesParts;
@@ -104,10 +110,10 @@ export class MirrorResponses implements ObjectLookup {
    * @param waitMs maximum time to wait for a turn at the code host
    * @throws in `pending`: the error of the request to the code host
    */
-  async answer(job: FetchJob, signal: AbortSignal, waitMs: number): Promise<OwnAnswer> {
+  async respond(job: FetchJob, signal: AbortSignal, waitMs: number): Promise<MirrorAttempt> {
     const { repository, fetch, format } = job;
     if (fetch === undefined || !isStorable(repository.id)) return { kind: "none" };
-    const { mirrors, responder, filler, base, threads, faults } = this.#parts;
+    const { mirrors, responder, filler, missingObjects, threads, faults } = this.#parts;
     const { id, tips } = repository;
     const onLateFailure = (error: unknown): void => void faults.failed(repository, error);
     const request: MirrorRequest = { id, fetch, format, tips, onLateFailure };
@@ -116,14 +122,14 @@ export class MirrorResponses implements ObjectLookup {
       if (found.kind === "unservable" && (await filler.finished(job))) found = await responder.check(request);
       if (found.kind === "unservable") return { kind: "none" };
       if (found.kind === "servable") return await this.#begin(repository, fetch, found, signal, false);
-      const running = base.running(job, found);
-      const fetching = running ?? base.fetch(job, found, mirrors.of(id), waitMs);
+      const running = missingObjects.running(job, found);
+      const fetching = running ?? missingObjects.fetch(job, found, mirrors.of(id), waitMs);
       const pending = threads.urgency.during(
         this.#afterFetch(job, request, found, fetching, running === undefined, signal),
       );
       return { kind: "pending", leads: running === undefined, pending };
     } catch (error) {
-      return await this.#noAnswer(repository, error, signal);
+      return await this.#unanswered(repository, error, signal);
     }
   }
 
@@ -132,14 +138,14 @@ export class MirrorResponses implements ObjectLookup {
     fetch: FetchRequest,
     servable: Servable,
     signal: AbortSignal,
-    asked: boolean,
-  ): Promise<SettledAnswer> {
+    fetched: boolean,
+  ): Promise<MirrorOutcome> {
     const response = this.#parts.responder.respond(fetch, servable, signal);
     const chunks = await primeStream(response, (error) => {
       if (!signal.aborted) void this.#parts.faults.failed(repository, error);
-      return new StoredDataDamaged("stored objects cannot be read", error);
+      return new StoredDataDamaged("objects of the mirror cannot be read", error);
     });
-    return { kind: "begun", chunks, asked };
+    return { kind: "begun", chunks, fetched };
   }
 
   #lookup(repository: CachedRepository, format: ObjectFormat, oids: readonly string[]): LookupRequest {
@@ -152,10 +158,10 @@ export class MirrorResponses implements ObjectLookup {
     job: FetchJob,
     request: MirrorRequest,
     missing: MissingWants,
-    fetching: BaseFetch,
+    fetching: MissingObjectFetch,
     leads: boolean,
     signal: AbortSignal,
-  ): Promise<SettledAnswer> {
+  ): Promise<MirrorOutcome> {
     const { repository } = job;
     const { generation } = repository;
     const { identity } = repository.tips;
@@ -167,50 +173,50 @@ export class MirrorResponses implements ObjectLookup {
       }
       const outcome = await fetching.outcome;
       if (outcome.kind === "busy") return { kind: "busy" };
-      // A refusal is for the client whose credential was refused. The others ask with their own.
+      // A refusal is for the client whose credential was refused. The others send their own requests.
       if (outcome.kind === "refused") {
-        return leads ? { kind: "relay", answer: outcome.answer } : { kind: "none" };
+        return leads ? { kind: "relay", response: outcome.response } : { kind: "none" };
       }
       if (outcome.kind === "unrelated") return { kind: "unrelated" };
       if (generation !== repository.generation || identity !== repository.tips.identity)
         return { kind: "none" };
       // Objects of another fill were not given to this request.
-      const given = new Set(outcome.asked ? missing.wants : []);
+      const given = new Set(outcome.fetched ? missing.wants : []);
       const found = await this.#parts.responder.check(request, given);
       if (found.kind === "servable") {
-        return await this.#begin(repository, request.fetch, found, signal, outcome.asked);
+        return await this.#begin(repository, request.fetch, found, signal, outcome.fetched);
       }
       if (found.kind === "missing") found.view.release();
       return { kind: "none" };
     } catch (error) {
-      if (error instanceof AskFailed && leads) throw error.cause;
-      if (error instanceof AnswerBroke && leads) {
-        this.#parts.faults.once(repository, error.cause, "the objects of an answer cannot be stored");
+      if (error instanceof RequestFailed && leads) throw error.cause;
+      if (error instanceof ResponseBroken && leads) {
+        this.#parts.faults.once(repository, error.cause, "the objects of a response cannot be stored");
         this.#parts.faults.suspect(repository);
       }
-      if (error instanceof AskFailed || error instanceof AnswerBroke) return { kind: "none" };
-      return await this.#noAnswer(repository, error, signal);
+      if (error instanceof RequestFailed || error instanceof ResponseBroken) return { kind: "none" };
+      return await this.#unanswered(repository, error, signal);
     } finally {
       missing.view.release();
     }
   }
 
-  /** Nobody waits for the fetch any more, which goes on for the mirror. Never rejects. */
-  async #isUnrelated(repository: CachedRepository, outcome: BaseFetch["outcome"]): Promise<boolean> {
+  /** Result of a fetch that goes on for the mirror when no request waits for it. Never rejects. */
+  async #isUnrelated(repository: CachedRepository, outcome: MissingObjectFetch["outcome"]): Promise<boolean> {
     const { generation } = repository;
     try {
       const { kind } = await outcome;
       return kind === "unrelated" && generation === repository.generation;
     } catch (error) {
       if (generation === repository.generation && !this.#parts.stopping.aborted) {
-        this.#parts.faults.once(repository, error, "the objects of an answer cannot be stored");
+        this.#parts.faults.once(repository, error, "the objects of a response cannot be stored");
       }
       return false;
     }
   }
 
   /** Whether the code host begins to answer in time, or the fetch is over. */
-  async #hasBegun({ outcome, firstByte }: BaseFetch): Promise<boolean> {
+  async #hasBegun({ outcome, firstByte }: MissingObjectFetch): Promise<boolean> {
     const over = outcome.then(
       () => undefined,
       () => undefined,
@@ -219,7 +225,7 @@ export class MirrorResponses implements ObjectLookup {
     return (await within(begun, this.#parts.firstByteMs)) === true;
   }
 
-  async #noAnswer(
+  async #unanswered(
     repository: CachedRepository,
     error: unknown,
     signal: AbortSignal,

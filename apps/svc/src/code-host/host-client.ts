@@ -6,7 +6,7 @@ import { SvcError } from "../errors.ts";
 /** Milliseconds for a whole exchange: somebody waits in front of a page, or a git client does. */
 const TIMEOUT_MS = 10_000;
 /** Answers of logins and apps have a few kilobytes; a page of installations has tens. In bytes. */
-const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
 export interface HostAnswer {
   readonly status: number;
@@ -58,7 +58,7 @@ export class HostClient {
         headers,
         ...(sent !== undefined && { body: sent }),
         timeoutMs: this.timeoutMs,
-        maxBytes: MAX_ANSWER_BYTES,
+        maxBytes: MAX_RESPONSE_BYTES,
       });
       return { status: response.status, body: jsonOf(response) };
     } catch (error) {

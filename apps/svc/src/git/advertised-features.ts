@@ -2,12 +2,12 @@ import { ProtocolError, decodeCapabilityAdvertisement } from "@devplat/git-proto
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { CachedRequest } from "./git-request.ts";
 import { upstreamHeaders } from "../upstream/headers.ts";
-import { withChunks, type Upstream, type UpstreamAnswer } from "../upstream/upstream.ts";
+import { withChunks, type Upstream, type UpstreamResponse } from "../upstream/upstream.ts";
 
 /** Bytes of an advertisement that are kept; of protocol v2 it has a few hundred. */
 const MAX_ADVERTISEMENT_BYTES = 64 * 1024;
 
-/** Follows an `info/refs` answer that passes, and records the features that the code host offers for `fetch`. */
+/** Follows an `info/refs` response that passes, and records the features that the code host offers for `fetch`. */
 export class AdvertisedFeatures {
   readonly #repository: CachedRepository;
   #parts: Buffer[] = [];
@@ -17,15 +17,15 @@ export class AdvertisedFeatures {
     this.#repository = repository;
   }
 
-  /** The same answer; its bytes are noted as they are read. */
-  follow(answer: UpstreamAnswer): UpstreamAnswer {
+  /** The same response; its bytes are noted as they are read. */
+  follow(response: UpstreamResponse): UpstreamResponse {
     const chunks = async function* (this: AdvertisedFeatures): AsyncGenerator<Buffer> {
-      for await (const chunk of answer.chunks) {
+      for await (const chunk of response.chunks) {
         this.#push(chunk);
         yield chunk;
       }
     };
-    return withChunks(answer, chunks.call(this));
+    return withChunks(response, chunks.call(this));
   }
 
   #push(bytes: Buffer): void {
@@ -43,14 +43,14 @@ export class AdvertisedFeatures {
 /**
  * Asks for the advertisement with the caller's credential.
  *
- * @param observe called with the answer before its body is read
+ * @param observe called with the response before its body is read
  * @returns undefined if it is none of protocol v2
  * @throws GitError
  */
 export async function askFeatures(
   upstream: Upstream,
   request: CachedRequest,
-  observe: (answer: UpstreamAnswer) => UpstreamAnswer,
+  observe: (response: UpstreamResponse) => UpstreamResponse,
 ): Promise<ReadonlySet<string> | undefined> {
   const headers = upstreamHeaders(request.context.request.headers, request.authorization);
   for (const name of ["content-type", "content-encoding", "accept"]) delete headers[name];
@@ -62,9 +62,9 @@ export async function askFeatures(
     idleMs: request.policy.timeoutSeconds * 1000,
     signal: request.context.gone,
   });
-  const answer = observe(received);
-  const body = await answer.read(MAX_ADVERTISEMENT_BYTES);
-  return answer.status === 200 ? decodeFeatures(body) : undefined;
+  const response = observe(received);
+  const body = await response.read(MAX_ADVERTISEMENT_BYTES);
+  return response.status === 200 ? decodeFeatures(body) : undefined;
 }
 
 function decodeFeatures(body: Buffer): ReadonlySet<string> | undefined {

@@ -19,9 +19,9 @@ const TARGET = {
 } as const satisfies Target;
 
 /** The audit record of a fetch whose client leaves before the end of the response. */
-async function recordOf(answer: (context: RequestContext) => void): Promise<AuditEvent | undefined> {
+async function recordOf(respond: (context: RequestContext) => void): Promise<AuditEvent | undefined> {
   const { promise: recorded, resolve } = Promise.withResolvers<AuditEvent>();
-  const git: GitHandler = { handle: async (context) => answer(context) };
+  const git: GitHandler = { handle: async (context) => respond(context) };
   const audited = new AuditedGit(git, { record: resolve });
   const metrics = new Metrics({ version: "0", processMetrics: false });
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {

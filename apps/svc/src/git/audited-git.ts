@@ -22,7 +22,7 @@ export class AuditedGit implements GitHandler {
 
   async handle(context: RequestContext, target: Answered, virtualHost: VirtualHost): Promise<void> {
     await this.#git.handle(context, target, virtualHost);
-    // Whether the client got it all is known when the answer is over, which may be a moment later.
+    // Whether the client got it all is known when the response is over, which may be a moment later.
     if (context.response.closed) this.#note(context, target);
     else context.response.once("close", () => this.#note(context, target));
   }

@@ -61,7 +61,7 @@ describe("ClientSink", () => {
     response.destroy();
   });
 
-  it("the limit counts until the last bytes of an answer are taken", async () => {
+  it("the limit counts until the last bytes of a response are taken", async () => {
     const { response, sink } = fresh();
     sink.end();
     await closed(response);

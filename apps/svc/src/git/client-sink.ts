@@ -8,7 +8,7 @@ export const CLIENT_IDLE_MS = 300_000;
 /** Ends the wait for one write. @param error why it failed; none: it was taken */
 type Settle = (error?: unknown) => void;
 
-/** The client's side of an answer, with back-pressure and an end to clients that stopped reading. */
+/** The client's side of a response, with back-pressure and an end to clients that stopped reading. */
 export class ClientSink {
   readonly response: ServerResponse;
   readonly #idle: IdleTimer;
@@ -55,14 +55,14 @@ export class ClientSink {
     await this.#watched((settle) => this.response.write(bytes, settle));
   }
 
-  /** Ends the answer. Time counts until the system has taken the last of it. */
+  /** Ends the response. Time counts until the system has taken the last of it. */
   end(): void {
     this.#idle.resume();
     this.response.once("finish", () => this.#idle.stop());
     this.response.end();
   }
 
-  /** Writes the last bytes of an answer that failed, then breaks the connection: it must not look complete. */
+  /** Writes the last bytes of a response that failed, then breaks the connection: it must not look complete. */
   async fail(bytes: Buffer): Promise<void> {
     await this.writeThrough(bytes).catch(() => undefined);
     // One turn for the socket: `destroy` drops what the system has not taken.

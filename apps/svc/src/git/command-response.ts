@@ -6,23 +6,23 @@ import type { FetchResult } from "../telemetry/metrics.ts";
 import type { HeaderRecord } from "../upstream/headers.ts";
 import { UPLOAD_PACK_RESULT } from "../upstream/upload-pack-type.ts";
 import { headOf, relay, type RelayOptions } from "./relay.ts";
-import type { UpstreamAnswer } from "../upstream/upstream.ts";
+import type { UpstreamResponse } from "../upstream/upstream.ts";
 
-/** Bytes of `ls-refs` answers that wait for the outcome of the fetch in the same body; 10,000 refs take 600 KB. */
+/** Bytes of `ls-refs` responses that wait for the outcome of the fetch in the same body; 10,000 refs take 600 KB. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 
 /**
- * The answer to a body of commands: one head, then the answers to the commands one after the other. Until it has
+ * The response to a body of commands: one head, then the responses to the commands one after the other. Until it has
  * begun, a failure has a status of its own; after that, only a packet with the error.
  */
 export class CommandResponse {
   readonly context: RequestContext;
   readonly sink: ClientSink;
-  /** Whether the body has a single command, so that a known length is the answer's length. */
+  /** Whether the body has a single command, so that a known length is the response's length. */
   readonly #single: boolean;
   #begun = false;
   /**
-   * The head and the first bytes of an answer whose body has a fetch: the head names the fetch's outcome, which is known only
+   * The head and the first bytes of a response whose body has a fetch: the head names the fetch's outcome, which is known only
    * after the `ls-refs` before it. Undefined: nothing waits.
    */
   #waiting: { head?: HeaderRecord; readonly chunks: Buffer[]; size: number } | undefined;
@@ -39,17 +39,17 @@ export class CommandResponse {
     return this.#begun;
   }
 
-  /** Begins with the head of the code host's answer. */
-  beginRelayed(answer: UpstreamAnswer, options: RelayOptions): void {
+  /** Begins with the head of the code host's response. */
+  beginRelayed(response: UpstreamResponse, options: RelayOptions): void {
     if (this.#begun) return;
-    const headers = headOf(this.context, answer, options);
+    const headers = headOf(this.context, response, options);
     if (!this.#single) delete headers["content-length"];
     this.#begun = true;
     if (this.#waiting === undefined) this.context.response.writeHead(200, headers);
     else this.#waiting.head = headers;
   }
 
-  /** Writes a part of a relayed answer, or keeps it until the outcome is known. */
+  /** Writes a part of a relayed response, or keeps it until the outcome is known. */
   async write(bytes: Buffer): Promise<void> {
     const waiting = this.#waiting;
     if (waiting === undefined) {
@@ -63,7 +63,7 @@ export class CommandResponse {
     this.#release();
   }
 
-  /** Begins with a head of this service. @param length of the command's answer in bytes, where it is known */
+  /** Begins with a head of this service. @param length of the command's response in bytes, where it is known */
   beginOwn(result: FetchResult, length?: number): void {
     this.context.concludeCache(result);
     if (this.#begun) {
@@ -89,14 +89,14 @@ export class CommandResponse {
     this.sink.end();
   }
 
-  /** Ends with an answer of the code host that refuses: as it is, or in a packet if the head is out. */
-  async endRefused(answer: UpstreamAnswer, options: RelayOptions): Promise<void> {
+  /** Ends with a response of the code host that refuses: as it is, or in a packet if the head is out. */
+  async endRefused(response: UpstreamResponse, options: RelayOptions): Promise<void> {
     if (!this.#begun) {
-      await relay(this.context, answer, options);
+      await relay(this.context, response, options);
       return;
     }
-    answer.cancel();
-    await this.endWithError("error", `the code host answered ${answer.status}`);
+    response.cancel();
+    await this.endWithError("error", `the code host answered ${response.status}`);
   }
 
   end(): void {

@@ -27,12 +27,12 @@ import type { DecodedFetch, RequestCache } from "./body/request-cache.ts";
 import { ClientUpstream } from "./fetch-upstream.ts";
 import type { Outcomes } from "./outcome.ts";
 import { ResponseSender } from "./response-sender.ts";
-import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
+import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 /** Seconds after which a client that found no turn should come again. */
 const RETRY_AFTER_SECONDS = "10";
 
-/** Times that a fetch is planned while the answers to its probes show one repository after another under the name. */
+/** Times that a fetch is planned while the responses to its probes show one repository after another under the name. */
 const MAX_PLANS = 3;
 /** Maximum number of names that the code host is asked for one by one. */
 const MAX_ASKED_NAMES = 64;
@@ -54,7 +54,7 @@ export interface FetchCall {
   readonly request: CachedRequest;
   readonly repository: CachedRepository;
   readonly command: EncodedCommand;
-  readonly answer: CommandResponse;
+  readonly response: CommandResponse;
   /** When an `ls-refs` before it in the same body was sent upstream, if the code host authorized that. */
   readonly authorizedAt: number | undefined;
   /** How often it was planned, with this time. Default 1. */
@@ -70,7 +70,7 @@ interface Resolution {
 
 const NOTHING_TO_RESOLVE: Resolution = { wantedRefs: new Map(), lines: [] };
 
-/** Answers a `fetch`: after the access check, from a stored answer, a shared one, or the code host's own. */
+/** Answers a `fetch`: after the access check, from a stored response, a shared one, or the code host's own. */
 export class FetchCommand {
   readonly #options: FetchCommandOptions;
 
@@ -78,14 +78,14 @@ export class FetchCommand {
     this.#options = options;
   }
 
-  /** @returns whether further commands of the body may follow. @throws GitError if the answer has not begun */
+  /** @returns whether further commands of the body may follow. @throws GitError if the response has not begun */
   async run(call: FetchCall): Promise<boolean> {
     const { context } = call.request;
     try {
       return await this.#run(call);
     } catch (error) {
-      // A fetch that ends without an answer counts too; one that was counted has its state. Who leaves while it is not
-      // clear yet where the answer will come from got nothing from the cache.
+      // A fetch that ends without a response counts too; one that was counted has its state. Who leaves while it is not
+      // clear yet where the response will come from got nothing from the cache.
       if (!context.cacheCounted) this.#count(call, isGone(error) ? "miss" : "error");
       throw error;
     }
@@ -136,7 +136,7 @@ export class FetchCommand {
           headers: { "Retry-After": RETRY_AFTER_SECONDS },
         });
       case "relay":
-        return await this.#relayed(call, plan.answer, plan.end);
+        return await this.#relayed(call, plan.response, plan.end);
       case "refused":
         return await this.#refused(call, plan);
       case "file":
@@ -157,10 +157,10 @@ export class FetchCommand {
   }
 
   async #fromFile(call: FetchCall, file: StoredResponse): Promise<boolean> {
-    const { answer } = call;
-    const sender = new ResponseSender(answer.sink);
+    const { response } = call;
+    const sender = new ResponseSender(response.sink);
     try {
-      answer.beginOwn("hit", file.size);
+      response.beginOwn("hit", file.size);
       const bytes = await sender.file(file);
       call.request.context.delivered = true;
       this.#options.cache.counted(call.repository, "hit", "response", bytes);
@@ -169,7 +169,7 @@ export class FetchCommand {
     } catch (error) {
       this.#count(call, isGone(error) ? "hit" : "error");
       if (!(error instanceof StoredDataDamaged)) throw error;
-      await answer.sink.fail(errorPacket(OWN_FAULT, sender.inPackfile));
+      await response.sink.fail(errorPacket(OWN_FAULT, sender.inPackfile));
       return false;
     } finally {
       await file.close();
@@ -180,14 +180,14 @@ export class FetchCommand {
     call: FetchCall,
     plan: Extract<FetchPlan, { kind: "lead" | "follow" }>,
   ): Promise<boolean> {
-    const { answer, request } = call;
+    const { response, request } = call;
     const { reader } = plan;
     const result = plan.kind === "lead" ? plan.result : "hit";
     const failed = plan.kind === "lead" && plan.failed;
-    const sender = new ResponseSender(answer.sink);
+    const sender = new ResponseSender(response.sink);
     try {
       const bytes = await sender.coalesced(reader, () =>
-        answer.beginOwn(failed !== false && failed() ? "error" : result),
+        response.beginOwn(failed !== false && failed() ? "error" : result),
       );
       request.context.delivered = true;
       this.#options.cache.counted(
@@ -208,25 +208,25 @@ export class FetchCommand {
       if (left) throw new GitError("client_gone", 499, "the client left");
       if (!(error instanceof ResponseCut)) throw error;
       if (error.isOwn) {
-        answer.beginOwn("error");
-        await answer.sink.fail(errorPacket(OWN_FAULT, sender.inPackfile));
+        response.beginOwn("error");
+        await response.sink.fail(errorPacket(OWN_FAULT, sender.inPackfile));
         return false;
       }
-      if (!answer.begun && error.cause instanceof GitError) throw error.cause;
+      if (!response.begun && error.cause instanceof GitError) throw error.cause;
       const { name } = this.#options.upstream;
       const message =
         ended === undefined
-          ? `the answer of ${name} broke off; try again`
-          : `${name} refused access while the answer was prepared: it answered ${ended.status}`;
-      if (!answer.begun) throw new GitError("upstream_unreachable", 502, message, { cause: error });
+          ? `the response of ${name} broke off; try again`
+          : `${name} refused access while the response was prepared: it answered ${ended.status}`;
+      if (!response.begun) throw new GitError("upstream_unreachable", 502, message, { cause: error });
       if (ended === undefined) {
         this.#options.logger.warn(
           { request_id: request.context.id, repo: call.repository.id.key, reason: messageOf(error.cause) },
           "an upstream fetch broke off",
         );
       }
-      answer.beginOwn(failure);
-      await answer.sink.fail(errorPacket(message, sender.inPackfile));
+      response.beginOwn(failure);
+      await response.sink.fail(errorPacket(message, sender.inPackfile));
       return false;
     } finally {
       reader.leave();
@@ -234,10 +234,10 @@ export class FetchCommand {
   }
 
   /** The code host's response is not a fetch response. */
-  async #relayed(call: FetchCall, upstream: UpstreamAnswer, end: () => void): Promise<boolean> {
+  async #relayed(call: FetchCall, upstream: UpstreamResponse, end: () => void): Promise<boolean> {
     try {
       this.#count(call, isRefusal(upstream.status) ? "rejected" : "error");
-      await call.answer.endRefused(upstream, call.request.relay);
+      await call.response.endRefused(upstream, call.request.relay);
       return false;
     } finally {
       upstream.cancel();
@@ -246,9 +246,9 @@ export class FetchCommand {
   }
 
   /** The code host refused a probe. */
-  async #refused(call: FetchCall, { answer }: Refusal): Promise<boolean> {
-    this.#count(call, isRefusal(answer.status) ? "rejected" : "error");
-    await call.answer.endRefused(answer, call.request.relay);
+  async #refused(call: FetchCall, { response }: Refusal): Promise<boolean> {
+    this.#count(call, isRefusal(response.status) ? "rejected" : "error");
+    await call.response.endRefused(response, call.request.relay);
     return false;
   }
 
@@ -259,8 +259,8 @@ export class FetchCommand {
   ): Promise<boolean> {
     if (used.length === 0) return true;
     const { upstream, access } = this.#options;
-    repository.features ??= await askFeatures(upstream, request, (answer) =>
-      access.observe(request, answer),
+    repository.features ??= await askFeatures(upstream, request, (response) =>
+      access.observe(request, response),
     ).catch(() => undefined);
     const { features } = repository;
     return features !== undefined && used.every((feature) => features.has(feature));
@@ -268,11 +268,11 @@ export class FetchCommand {
 
   /**
    * Asks the code host what `want-ref` and `deepen-not` names stand for now, with the caller's credential. For
-   * `want-ref` the answer to the fetch is compared with this before it is stored. A `deepen-not` ref that moves in
-   * between gives an answer that is cut at the newer place, filed under the older one; the objects are the wants' own
+   * `want-ref` the response to the fetch is compared with this before it is stored. A `deepen-not` ref that moves in
+   * between gives a response that is cut at the newer place, filed under the older one; the objects are the wants' own
    * either way.
    *
-   * @returns undefined if the answer is too long to be kept: then the fetch is forwarded, and not stored
+   * @returns undefined if the response is too long to be kept: then the fetch is forwarded, and not stored
    */
   async #resolve(
     fetch: FetchRequest,
@@ -281,10 +281,10 @@ export class FetchCommand {
     const { wantRefs, deepenNots } = fetch;
     if (wantRefs.length === 0 && deepenNots.length === 0) return NOTHING_TO_RESOLVE;
     const asked = [...wantRefs, ...deepenNots.flatMap((name) => candidates(name))];
-    const answer = await authorization.ask(fewPrefixes(asked));
-    if (answer.kind === "refused") return answer;
-    if (answer.body === undefined) return undefined;
-    const refs = new Map(decodeLsRefsResponse(answer.body).map((ref) => [ref.name, ref.oid]));
+    const response = await authorization.ask(fewPrefixes(asked));
+    if (response.kind === "refused") return response;
+    if (response.body === undefined) return undefined;
+    const refs = new Map(decodeLsRefsResponse(response.body).map((ref) => [ref.name, ref.oid]));
     const wantedRefs = new Map<string, string>();
     for (const name of wantRefs) {
       const oid = refs.get(name);

@@ -1,7 +1,7 @@
 import type { AccessCheck } from "../access/access-check.ts";
 import type { FetchAuthorization } from "../access/authorization.ts";
 import type { FetchUpstream } from "../cache/fetch-plan.ts";
-import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
+import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 import type { CachedRequest } from "./git-request.ts";
 import { commandHeaders } from "./ls-refs-command.ts";
 
@@ -24,7 +24,7 @@ export class ClientUpstream implements FetchUpstream {
     this.#authorization = parts.authorization;
   }
 
-  async fetch(body: Buffer, signal: AbortSignal): Promise<UpstreamAnswer> {
+  async fetch(body: Buffer, signal: AbortSignal): Promise<UpstreamResponse> {
     const request = this.#request;
     const startedAt = performance.now();
     const received = await this.#upstream.send({

@@ -6,15 +6,15 @@ import { GitError } from "../upstream/errors.ts";
 import type { GitRequest } from "./git-request.ts";
 import { upstreamHeaders } from "../upstream/headers.ts";
 import { relay } from "./relay.ts";
-import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
+import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 /** Bytes of a batch request: a hundred objects take 20 KiB. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /** Maximum bytes of them in memory, over all requests. */
 const MAX_HELD_BYTES = 128 * 1024 * 1024;
-/** Bytes of its answer, which has addresses and headers for each object. */
-const MAX_BATCH_ANSWER_BYTES = 16 * 1024 * 1024;
-/** Seconds of silence before the answer. */
+/** Bytes of its response, which has addresses and headers for each object. */
+const MAX_BATCH_RESPONSE_BYTES = 16 * 1024 * 1024;
+/** Seconds of silence before the response. */
 const IDLE_MS = 60_000;
 /** Fields of a batch request (git-lfs docs/api/batch.md). */
 const BATCH_FIELDS = ["operation", "transfers", "ref", "objects", "hash_algo"] as const;
@@ -82,16 +82,16 @@ export function lfsPermissions(owner: string, name: string, level: "read" | "wri
 }
 
 /**
- * Sends a batch request on, and its answer back without what stands for more than the caller's token.
+ * Sends a batch request on, and its response back without what stands for more than the caller's token.
  *
- * @param observe called with the code host's answer
+ * @param observe called with the code host's response
  */
 export async function answerLfsBatch(
   upstream: Upstream,
   request: GitRequest,
   batch: LfsBatch,
   baseUrl: string,
-  observe: (answer: UpstreamAnswer) => UpstreamAnswer,
+  observe: (response: UpstreamResponse) => UpstreamResponse,
 ): Promise<void> {
   const { context, target } = request;
   const headers = upstreamHeaders(context.request.headers, request.authorization);
@@ -106,12 +106,12 @@ export async function answerLfsBatch(
     signal: context.gone,
     renew: request.renew,
   });
-  const answer = observe(received);
-  if (answer.status !== 200) {
-    await relay(context, answer, request.relay);
+  const response = observe(received);
+  if (response.status !== 200) {
+    await relay(context, response, request.relay);
     return;
   }
-  const parsed = parseObject(await answer.read(MAX_BATCH_ANSWER_BYTES));
+  const parsed = parseObject(await response.read(MAX_BATCH_RESPONSE_BYTES));
   if (parsed === undefined) {
     throw new GitError("upstream_foreign", 502, `${upstream.name} sent a response that is not an LFS batch`);
   }
@@ -135,12 +135,12 @@ const NARROW_SCHEMES = /^(?:RemoteAuth|AWS4-HMAC-SHA256)\s/i;
  * for single objects are passed on: any other could be the one for which the token is used.
  */
 function withoutCredentials(
-  answer: Record<string, unknown>,
+  response: Record<string, unknown>,
   { relay: options }: GitRequest,
   origin: string,
   baseUrl: string,
 ): unknown {
-  const objects = Array.isArray(answer["objects"]) ? (answer["objects"] as unknown[]) : [];
+  const objects = Array.isArray(response["objects"]) ? (response["objects"] as unknown[]) : [];
   const narrowed = objects.map((object) => {
     if (!isRecord(object) || !isRecord(object["actions"])) return object;
     const actions = Object.entries(object["actions"]).map(([name, action]) => [
@@ -149,7 +149,7 @@ function withoutCredentials(
     ]);
     return { ...object, actions: Object.fromEntries(actions) as unknown };
   });
-  return { ...answer, objects: narrowed };
+  return { ...response, objects: narrowed };
 
   function narrowAction(action: Record<string, unknown>): unknown {
     const href = typeof action["href"] === "string" ? URL.parse(action["href"]) : null;

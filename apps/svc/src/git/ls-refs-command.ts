@@ -8,7 +8,7 @@ import { upstreamHeaders } from "../upstream/headers.ts";
 import type { Outcomes } from "./outcome.ts";
 import { LsRefsBody } from "../access/ref-probe.ts";
 import { isUploadPackResult } from "../upstream/upload-pack-type.ts";
-import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
+import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 /** Authorization of a client's own `ls-refs`. */
 export interface LsRefsAuthorization {
@@ -18,7 +18,7 @@ export interface LsRefsAuthorization {
   readonly credential: string | undefined;
 }
 
-/** Forwards an `ls-refs`. An authorization is recorded before the last byte of the answer is relayed. */
+/** Forwards an `ls-refs`. An authorization is recorded before the last byte of the response is relayed. */
 export class LsRefsCommand {
   readonly #upstream: Upstream;
   readonly #access: AccessCheck;
@@ -37,11 +37,11 @@ export class LsRefsCommand {
     this.#metrics = options.metrics;
   }
 
-  /** @returns undefined if the code host did not authorize it: then the whole answer is ended. @throws GitError */
+  /** @returns undefined if the code host did not authorize it: then the whole response is ended. @throws GitError */
   async run(
     request: CachedRequest,
     command: EncodedCommand,
-    answer: CommandResponse,
+    response: CommandResponse,
   ): Promise<LsRefsAuthorization | undefined> {
     const askedAt = this.#access.now();
     const startedAt = performance.now();
@@ -67,37 +67,37 @@ export class LsRefsCommand {
     if (!isUploadPackResult(upstream)) {
       if (isRefusal(upstream.status)) this.#outcomes.request(request.context, request.policy, "rejected");
       else request.context.concludeCache("error");
-      await answer.endRefused(upstream, request.relay);
+      await response.endRefused(upstream, request.relay);
       return undefined;
     }
-    answer.beginRelayed(upstream, request.relay);
+    response.beginRelayed(upstream, request.relay);
     const { refPrefixes } = decodeLsRefsRequest(command.request);
     const credential = upstream.renewedAuthorization ?? request.authorization;
     const access = { authorization: credential, target: request.target };
-    const isAuthorized = await this.#relayBody(upstream, answer, async (body) => {
+    const isAuthorized = await this.#relayBody(upstream, response, async (body) => {
       await this.#access.recordAuthorization(access, askedAt, refPrefixes, body);
     });
     if (isAuthorized) return { askedAt, credential };
     request.context.concludeCache("error");
-    answer.end();
+    response.end();
     return undefined;
   }
 
   /** Relays the body as it comes, but its end only after an authorization is recorded. */
   async #relayBody(
-    upstream: UpstreamAnswer,
-    answer: CommandResponse,
+    upstream: UpstreamResponse,
+    response: CommandResponse,
     record: (body: Buffer | undefined) => Promise<void>,
   ): Promise<boolean> {
     const body = new LsRefsBody();
     let held: Buffer | undefined;
     for await (const chunk of upstream.chunks) {
-      if (held !== undefined) await answer.write(held);
+      if (held !== undefined) await response.write(held);
       held = undefined;
       body.push(chunk);
       // A client may send its fetch as soon as it has the flush-pkt: the authorization must be there by then.
       if (body.isWhole) held = chunk;
-      else await answer.write(chunk);
+      else await response.write(chunk);
     }
     let isAuthorized = body.isWhole;
     if (isAuthorized) {
@@ -108,7 +108,7 @@ export class LsRefsCommand {
         isAuthorized = false;
       }
     }
-    if (held !== undefined) await answer.write(held);
+    if (held !== undefined) await response.write(held);
     return isAuthorized;
   }
 }

@@ -9,7 +9,7 @@ import type { GitRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "../upstream/headers.ts";
 import { relay } from "./relay.ts";
 import type { UploadLimit } from "./upload-limit.ts";
-import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
+import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 /** Seconds of silence on anything that is not a listed repository's: pushes are checked, packs are counted. */
 const PASS_THROUGH_IDLE_SECONDS = 300;
@@ -36,14 +36,14 @@ export interface Passed {
 }
 
 /**
- * Sees the code host's answer before the client does.
+ * Sees the code host's response before the client does.
  *
- * @returns the answer to relay
+ * @returns the response to relay
  */
-export type AnswerObserver = (answer: UpstreamAnswer) => UpstreamAnswer;
+export type ResponseObserver = (response: UpstreamResponse) => UpstreamResponse;
 
 /**
- * Sends a request on as it is, and its answer back, both as streams.
+ * Sends a request on as it is, and its response back, both as streams.
  *
  * @throws GitError `body_too_slow`, `busy`, and what {@link Upstream.send} throws
  */
@@ -52,7 +52,7 @@ export async function passThrough(
   request: GitRequest,
   limits: BodyLimits,
   passed: Passed,
-  observe: AnswerObserver,
+  observe: ResponseObserver,
 ): Promise<void> {
   const { context, target } = request;
   const incoming = context.request;
@@ -65,7 +65,7 @@ export async function passThrough(
   context.continue();
   const startedAt = performance.now();
   try {
-    const answer = await upstream.send({
+    const response = await upstream.send({
       kind: kindOf(request),
       method: incoming.method ?? "GET",
       path: target.upstreamPath,
@@ -77,8 +77,8 @@ export async function passThrough(
       renew: request.renew,
     });
     context.timing("upstream", performance.now() - startedAt);
-    passed.status = answer.status;
-    await relay(context, observe(answer), request.relay);
+    passed.status = response.status;
+    await relay(context, observe(response), request.relay);
   } finally {
     end?.();
     passed.command = version === 2 ? body?.command : undefined;

@@ -5,9 +5,9 @@ import { ClientSink } from "./client-sink.ts";
 import { GitError } from "../upstream/errors.ts";
 import { isPage, mediaType, relayedHeaders, singleHeader, type HeaderRecord } from "../upstream/headers.ts";
 import { rewriteLocation } from "./location.ts";
-import type { UpstreamAnswer } from "../upstream/upstream.ts";
+import type { UpstreamResponse } from "../upstream/upstream.ts";
 
-/** How an answer of the code host reaches the client. */
+/** How a response of the code host reaches the client. */
 export interface RelayOptions {
   /** The address that was asked for. */
   readonly requested: URL;
@@ -20,53 +20,57 @@ export interface RelayOptions {
 }
 
 /**
- * Sends the code host's answer to the client as it arrives: its status, an allow-list of its headers, its bytes.
+ * Sends the code host's response to the client as it arrives: its status, an allow-list of its headers, its bytes.
  *
  * @throws GitError if nothing was sent yet; a failure later breaks the client's connection.
  */
 export async function relay(
   context: RequestContext,
-  answer: UpstreamAnswer,
+  received: UpstreamResponse,
   options: RelayOptions,
 ): Promise<void> {
   const { response, request } = context;
-  if (answer.status === 401 && options.whenUnauthorized !== undefined) {
-    const body = await answer.read(MAX_REFUSAL_BYTES).catch(() => Buffer.alloc(0));
-    answer.cancel();
-    const { headers, renewed = false } = answer;
+  if (received.status === 401 && options.whenUnauthorized !== undefined) {
+    const body = await received.read(MAX_REFUSAL_BYTES).catch(() => Buffer.alloc(0));
+    received.cancel();
+    const { headers, renewed = false } = received;
     answerText(context, 403, options.whenUnauthorized({ headers, body, renewed }));
     return;
   }
-  if (replacePage(context, answer, options)) return;
-  const headers = headOf(context, answer, options);
-  response.writeHead(answer.status, headers);
-  if (request.method === "HEAD" || answer.status === 204 || answer.status === 304) {
-    answer.cancel();
+  if (replacePage(context, received, options)) return;
+  const headers = headOf(context, received, options);
+  response.writeHead(received.status, headers);
+  if (request.method === "HEAD" || received.status === 204 || received.status === 304) {
+    received.cancel();
     response.end();
     return;
   }
   response.flushHeaders();
   const sink = new ClientSink(response);
   try {
-    for await (const chunk of answer.chunks) await sink.write(chunk);
+    for await (const chunk of received.chunks) await sink.write(chunk);
     sink.end();
   } catch (error) {
-    answer.cancel();
+    received.cancel();
     response.destroy();
     throw error;
   }
 }
 
-/** The head of a relayed answer. @throws GitError `upstream_foreign` for a redirect that must not be passed on */
-export function headOf(context: RequestContext, answer: UpstreamAnswer, options: RelayOptions): HeaderRecord {
-  const headers = relayedHeaders(answer.headers);
-  const location = singleHeader(answer.headers["location"]);
+/** The head of a relayed response. @throws GitError `upstream_foreign` for a redirect that must not be passed on */
+export function headOf(
+  context: RequestContext,
+  received: UpstreamResponse,
+  options: RelayOptions,
+): HeaderRecord {
+  const headers = relayedHeaders(received.headers);
+  const location = singleHeader(received.headers["location"]);
   if (location !== undefined) {
     const redirect = rewriteLocation(location, options.requested, options.stripPrefix);
     if (redirect.kind === "ours") headers["location"] = redirect.location;
     else if (redirect.kind === "elsewhere" && options.allowElsewhere) headers["location"] = redirect.url;
     else {
-      answer.cancel();
+      received.cancel();
       const where = redirect.kind === "elsewhere" ? redirect.host : "an unreadable address";
       throw new GitError(
         "upstream_foreign",
@@ -85,16 +89,16 @@ export function headOf(context: RequestContext, answer: UpstreamAnswer, options:
 }
 
 /** Answers with a text of this service where the code host sent a page, which git would not print and a browser would run. */
-function replacePage(context: RequestContext, answer: UpstreamAnswer, options: RelayOptions): boolean {
-  if (!isPage(mediaType(answer.headers["content-type"]))) return false;
-  const headers = headOf(context, answer, options);
-  answer.cancel();
+function replacePage(context: RequestContext, received: UpstreamResponse, options: RelayOptions): boolean {
+  if (!isPage(mediaType(received.headers["content-type"]))) return false;
+  const headers = headOf(context, received, options);
+  received.cancel();
   const kept: Record<string, string> = {};
   for (const name of ["www-authenticate", "location", "retry-after", "server-timing"]) {
     const value = singleHeader(headers[name]);
     if (value !== undefined) kept[name] = value;
   }
-  const message = `${options.requested.host} answered ${answer.status} with a web page`;
-  answerText(context, answer.status, message, kept);
+  const message = `${options.requested.host} answered ${received.status} with a web page`;
+  answerText(context, received.status, message, kept);
   return true;
 }

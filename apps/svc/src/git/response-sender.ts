@@ -5,7 +5,7 @@ import type { Slice } from "../cache/responses/slices.ts";
 import type { ClientSink } from "./client-sink.ts";
 
 /**
- * Sends one answer to a client in whole packets: whenever sending ends early, an error packet can follow. A slice is cut
+ * Sends one response to a client in whole packets: whenever sending ends early, an error packet can follow. A slice is cut
  * anywhere; the packet that it ends in waits for the next one.
  */
 export class ResponseSender {
@@ -30,7 +30,7 @@ export class ResponseSender {
   }
 
   /**
-   * Sends a stored answer, one slice being read while the one before is on its way.
+   * Sends a stored response, one slice being read while the one before is on its way.
    *
    * @returns the bytes sent
    * @throws what reading threw, once all before it is sent; the sink's error

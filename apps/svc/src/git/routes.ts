@@ -24,7 +24,7 @@ import { rewriteLocation } from "./location.ts";
 import type { Outcomes } from "./outcome.ts";
 import { passThrough, type BodyLimits, type Passed } from "./pass-through.ts";
 import type { UploadPack } from "./upload-pack.ts";
-import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
+import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 export interface GitRoutesParts {
   /** Path of `host.url`, without a final slash. */
@@ -126,8 +126,8 @@ export class GitRoutes implements GitHandler {
       },
     };
     if (batch !== undefined) {
-      const observe = (answer: UpstreamAnswer): UpstreamAnswer =>
-        this.#observe(gitRequest, answer, batch.level);
+      const observe = (response: UpstreamResponse): UpstreamResponse =>
+        this.#observe(gitRequest, response, batch.level);
       await answerLfsBatch(this.#parts.upstream, gitRequest, batch, ownOrigin(context), observe);
       return;
     }
@@ -195,8 +195,8 @@ export class GitRoutes implements GitHandler {
     const passed: Passed = { status: 0, command: undefined, isProbe: false };
     const advertisement = policy?.enabled === true ? this.#advertisementOf(request) : undefined;
     try {
-      await passThrough(this.#parts.upstream, request, this.#parts.bodyLimits, passed, (answer) => {
-        const observed = this.#observe(request, answer);
+      await passThrough(this.#parts.upstream, request, this.#parts.bodyLimits, passed, (response) => {
+        const observed = this.#observe(request, response);
         return advertisement?.follow(observed) ?? observed;
       });
       if (passed.status === 200) advertisement?.note();
@@ -208,11 +208,11 @@ export class GitRoutes implements GitHandler {
     this.#countPassed(request, passed, "passthrough");
   }
 
-  /** Tells the access check of an answer. @param level of a batch of LFS, where it is known */
-  #observe(request: GitRequest, answer: UpstreamAnswer, level?: "read" | "write"): UpstreamAnswer {
+  /** Tells the access check of a response. @param level of a batch of LFS, where it is known */
+  #observe(request: GitRequest, response: UpstreamResponse, level?: "read" | "write"): UpstreamResponse {
     const { target } = request;
-    if (this.#parts.cached === undefined || target.kind !== "repository") return answer;
-    return observeAnswer(this.#parts.cached.access, { ...request, target }, answer, level);
+    if (this.#parts.cached === undefined || target.kind !== "repository") return response;
+    return observeResponse(this.#parts.cached.access, { ...request, target }, response, level);
   }
 
   /** @param result for a repository that is cached */
@@ -239,7 +239,7 @@ export class GitRoutes implements GitHandler {
     return new AdvertisedFeatures(cached.cache.repository(owner, name));
   }
 
-  /** Ends a request that failed: with its status, or by breaking an answer that has begun. Logged once, here. */
+  /** Ends a request that failed: with its status, or by breaking a response that has begun. Logged once, here. */
   #failed(context: RequestContext, policy: CachePolicy | undefined, target: Target, error: unknown): void {
     const known = error instanceof GitError ? error : undefined;
     if (known?.code === "client_gone") {
@@ -261,28 +261,28 @@ export class GitRoutes implements GitHandler {
 }
 
 /**
- * Tells the access check of an answer. One to a request that reads deletes the authorization if it refuses. A refused
+ * Tells the access check of a response. One to a request that reads deletes the authorization if it refuses. A refused
  * push, and the redirect by which a code host hands out a download, only end the remembered authorization: the next
  * fetch is asked about, and other requests are not affected.
  */
-function observeAnswer(
+function observeResponse(
   access: AccessCheck,
   request: RepositoryRequest,
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   level: "read" | "write" | undefined,
-): UpstreamAnswer {
+): UpstreamResponse {
   const { target, context, relay } = request;
   const { tail } = target;
   const operation =
     tail.kind === "lfs" ? lfsOperation(context.request.method ?? "", target.upstreamPath) : undefined;
   const writes = level === "write" || routeOf(target).permission === "write" || operation === "write";
-  if (!writes && !isHandOver(target, answer, relay.requested)) return access.observe(request, answer);
-  if (isRefusal(answer.status) || isRedirect(answer.status)) access.forget(request);
-  return answer;
+  if (!writes && !isHandOver(target, response, relay.requested)) return access.observe(request, response);
+  if (isRefusal(response.status) || isRedirect(response.status)) access.forget(request);
+  return response;
 }
 
-/** Whether an answer sends a download to another server, as code hosts do for those that they allow. */
-function isHandOver(target: Target, { status, headers }: UpstreamAnswer, requested: URL): boolean {
+/** Whether a response sends a download to another server, as code hosts do for those that they allow. */
+function isHandOver(target: Target, { status, headers }: UpstreamResponse, requested: URL): boolean {
   if (!isRedirect(status) || routeOf(target).redirects === "never") return false;
   return rewriteLocation(singleHeader(headers["location"]) ?? "", requested, "").kind === "elsewhere";
 }

@@ -54,7 +54,7 @@ export class UploadPack {
     this.#options = options;
   }
 
-  /** @throws GitError if the answer has not begun */
+  /** @throws GitError if the response has not begun */
   async handle(request: CachedRequest): Promise<void> {
     const { context } = request;
     const type = mediaType(context.request.headers["content-type"]);
@@ -78,7 +78,7 @@ export class UploadPack {
     const read = await this.#read(request, reader);
     if (read === undefined) return;
     if (read.kind === "commands") {
-      await this.#answer(request, read.commands);
+      await this.#respond(request, read.commands);
       return;
     }
     const { bytes } = read;
@@ -98,7 +98,7 @@ export class UploadPack {
    * Reads and decodes a body. Of a body whose commands are answered here, only the bytes of the commands stay in memory.
    * Many requests may share them.
    *
-   * @returns undefined: the caller is refused, and has its answer
+   * @returns undefined: the caller is refused, and has its response
    */
   async #read(request: CachedRequest, reader: BodyReader): Promise<ReadBody | undefined> {
     const head = await reader.head((bytes) => decodeHead(bytes).kind !== "incomplete");
@@ -116,7 +116,7 @@ export class UploadPack {
    * Authorizes the caller of a large body by its first bytes. The commands are authorized again when the rest has
    * arrived: that may take longer than an authorization lasts.
    *
-   * @returns false: the caller is refused, and has its answer
+   * @returns false: the caller is refused, and has its response
    */
   async #authorized(request: CachedRequest, bytes: Buffer): Promise<boolean> {
     const { access, outcomes } = this.#options;
@@ -130,9 +130,9 @@ export class UploadPack {
     const command: CommandRequest = { ...(head.kind === "request" ? head.request : NO_COMMAND), args: [] };
     const isFetch = command.command === "fetch";
     if (isOurs(command.command)) context.gitCommand = command.command;
-    const answer = new CommandResponse(context, true, false);
+    const response = new CommandResponse(context, true, false);
     if (isFetch && this.#options.strict) {
-      await this.#rejectOrder(request, answer);
+      await this.#rejectOrder(request, response);
       return false;
     }
     const count = (result: FetchResult): void => {
@@ -147,20 +147,20 @@ export class UploadPack {
       throw error;
     });
     if (decision.kind === "authorized") return true;
-    count(isRefusal(decision.answer.status) ? "rejected" : "error");
-    await answer.endRefused(decision.answer, request.relay);
+    count(isRefusal(decision.response.status) ? "rejected" : "error");
+    await response.endRefused(decision.response, request.relay);
     return false;
   }
 
-  async #answer(request: CachedRequest, commands: readonly EncodedCommand[]): Promise<void> {
+  async #respond(request: CachedRequest, commands: readonly EncodedCommand[]): Promise<void> {
     const { cache, lsRefs, fetch } = this.#options;
     const { owner, name } = request.target;
     // A body with a fetch anywhere in it is a fetch.
     const fetches = commands.some(({ request: { command } }) => command === "fetch");
     request.context.gitCommand = fetches ? "fetch" : "ls-refs";
-    const answer = new CommandResponse(request.context, commands.length === 1, fetches);
+    const response = new CommandResponse(request.context, commands.length === 1, fetches);
     if (this.#isOutOfOrder(commands)) {
-      await this.#rejectOrder(request, answer);
+      await this.#rejectOrder(request, response);
       return;
     }
     const repository = cache.repository(owner, name);
@@ -168,20 +168,20 @@ export class UploadPack {
     let authorizedAt: number | undefined;
     for (const command of commands) {
       if (command.request.command === "ls-refs") {
-        const authorization = await lsRefs.run(current, command, answer);
+        const authorization = await lsRefs.run(current, command, response);
         if (authorization === undefined) return;
         authorizedAt = authorization.askedAt;
         current = { ...request, authorization: authorization.credential };
-      } else if (!(await fetch.run({ request: current, repository, command, answer, authorizedAt }))) {
+      } else if (!(await fetch.run({ request: current, repository, command, response, authorizedAt }))) {
         return;
       }
     }
-    answer.end();
+    response.end();
   }
 
-  async #rejectOrder({ context, policy }: CachedRequest, answer: CommandResponse): Promise<void> {
+  async #rejectOrder({ context, policy }: CachedRequest, response: CommandResponse): Promise<void> {
     this.#options.outcomes.fetch(context, policy, "rejected");
-    await answer.endWithError("rejected", NEEDS_LS_REFS);
+    await response.endWithError("rejected", NEEDS_LS_REFS);
   }
 
   async #decode(bytes: Buffer, isSmall: boolean, gone: AbortSignal): Promise<CommandBody> {
@@ -208,7 +208,7 @@ export class UploadPack {
 
   /** Sends a body on whole: the flush-pkt by which git tests its credential, or a command that is not ours. */
   async #forward(request: CachedRequest, bytes: Buffer): Promise<void> {
-    const answer = await this.#options.upstream.send({
+    const response = await this.#options.upstream.send({
       kind: "pass_through",
       method: "POST",
       path: request.target.upstreamPath,
@@ -218,7 +218,7 @@ export class UploadPack {
       signal: request.context.gone,
       client: request.context.remoteAddress,
     });
-    await relay(request.context, this.#options.access.observe(request, answer), request.relay);
+    await relay(request.context, this.#options.access.observe(request, response), request.relay);
   }
 }
 

@@ -9,7 +9,7 @@ import { basicToken } from "../code-host/github.ts";
 import { mediaType, type HeaderRecord } from "../upstream/headers.ts";
 import { LsRefsBody, areRefs } from "../access/ref-probe.ts";
 import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../upstream/upload-pack-type.ts";
-import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
+import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
 /** Bytes of a v2 advertisement that are read; real ones have a few hundred. */
@@ -29,10 +29,10 @@ export class WarmUpstream implements WarmSource {
   }
 
   async objectFormat(question: WarmQuestion): Promise<ObjectFormat> {
-    const answer = await this.#send(question, "GET", "info/refs?service=git-upload-pack");
-    const body = await answer.read(MAX_ADVERTISEMENT_BYTES);
-    if (answer.status !== 200 || mediaType(answer.headers["content-type"]) !== ADVERTISEMENT) {
-      throw this.#refused(answer, "the repository");
+    const response = await this.#send(question, "GET", "info/refs?service=git-upload-pack");
+    const body = await response.read(MAX_ADVERTISEMENT_BYTES);
+    if (response.status !== 200 || mediaType(response.headers["content-type"]) !== ADVERTISEMENT) {
+      throw this.#refused(response, "the repository");
     }
     const format = decodeCapabilityAdvertisement(body).capabilities.get("object-format") ?? "sha1";
     if (format === "sha1" || format === "sha256") return format;
@@ -48,18 +48,18 @@ export class WarmUpstream implements WarmSource {
       { symrefs: false, peel: true, unborn: false, refPrefixes: prefixes, unknown: [] },
       [`agent=${this.#userAgent}`, `object-format=${format}`],
     );
-    const answer = await this.#send(question, "POST", "git-upload-pack", encodeCommandRequest(request));
-    if (!isUploadPackResult(answer)) throw this.#refused(answer, "its references");
+    const response = await this.#send(question, "POST", "git-upload-pack", encodeCommandRequest(request));
+    if (!isUploadPackResult(response)) throw this.#refused(response, "its references");
     const body = new LsRefsBody();
-    for await (const chunk of answer.chunks) body.push(chunk);
+    for await (const chunk of response.chunks) body.push(chunk);
     if (body.isWhole && areRefs(body.bytes)) return body.bytes;
     throw new WarmRefused(`${this.#upstream.name} gave no list of references`);
   }
 
   async fetch(question: WarmQuestion, body: Buffer): Promise<AsyncIterable<Buffer>> {
-    const answer = await this.#send(question, "POST", "git-upload-pack", body);
-    if (!isUploadPackResult(answer)) throw this.#refused(answer, "its objects");
-    return answer.chunks;
+    const response = await this.#send(question, "POST", "git-upload-pack", body);
+    if (!isUploadPackResult(response)) throw this.#refused(response, "its objects");
+    return response.chunks;
   }
 
   async #send(
@@ -67,7 +67,7 @@ export class WarmUpstream implements WarmSource {
     method: "GET" | "POST",
     tail: string,
     body?: Buffer,
-  ): Promise<UpstreamAnswer> {
+  ): Promise<UpstreamResponse> {
     const headers: HeaderRecord = {
       accept: method === "GET" ? "*/*" : UPLOAD_PACK_RESULT,
       "accept-encoding": "identity",
@@ -87,10 +87,10 @@ export class WarmUpstream implements WarmSource {
     });
   }
 
-  #refused(answer: UpstreamAnswer, what: string): WarmRefused {
-    answer.cancel();
+  #refused(response: UpstreamResponse, what: string): WarmRefused {
+    response.cancel();
     return new WarmRefused(
-      `${this.#upstream.name} answered ${answer.status} when the warming token asked for ${what}`,
+      `${this.#upstream.name} answered ${response.status} when the warming token asked for ${what}`,
     );
   }
 }

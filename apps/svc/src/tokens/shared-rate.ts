@@ -95,7 +95,7 @@ export class SharedRate {
       const { granted, left } = await Promise.race([
         this.#grant(`${id}:${share.window}`, share.window, wanted, perMinute, late.signal),
         this.#clock.sleep(ASK_MS, late.signal).then(() => {
-          throw new Error(`no answer within ${ASK_MS} ms`);
+          throw new Error(`no response within ${ASK_MS} ms`);
         }),
       ]);
       share.leased += Math.max(0, granted - share.unreported);

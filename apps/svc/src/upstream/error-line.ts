@@ -1,23 +1,24 @@
 import { PktLineReader, lineText } from "@devplat/git-protocol";
 import { mediaType } from "./headers.ts";
-import { withChunks, type UpstreamAnswer } from "./upstream.ts";
+import { withChunks, type UpstreamResponse } from "./upstream.ts";
 
-/** Bytes of an answer that are searched for an `ERR` packet: it comes first, or after the lines of a negotiation. */
+/** Bytes of a response that are searched for an `ERR` packet: it comes first, or after the lines of a negotiation. */
 const MAX_SEARCHED_BYTES = 64 * 1024;
-/** Media types of answers that are made of packets. */
+/** Media types of responses that are made of packets. */
 const PACKET_TYPES = /^application\/x-git-upload-pack-(?:advertisement|result)$/;
 /** Highest first byte of a packet on a side-band (gitprotocol-pack): such a packet is part of a pack, not a line. */
 const LAST_SIDE_BAND = 3;
 
 /**
- * The same answer. `onError` is called when an `ERR` packet is read from it, before the reader gets the chunk with it.
- * Answers that are not made of packets are not searched.
+ * The same response. `onError` is called when an `ERR` packet is read from it, before the reader gets the chunk with it.
+ * Responses that are not made of packets are not searched.
  */
-export function watchForErrorLine(answer: UpstreamAnswer, onError: () => void): UpstreamAnswer {
-  if (answer.status !== 200 || !PACKET_TYPES.test(mediaType(answer.headers["content-type"]))) return answer;
+export function watchForErrorLine(response: UpstreamResponse, onError: () => void): UpstreamResponse {
+  if (response.status !== 200 || !PACKET_TYPES.test(mediaType(response.headers["content-type"])))
+    return response;
   const search = new ErrorLineSearch(onError);
-  const { chunks } = answer;
-  return withChunks(answer, {
+  const { chunks } = response;
+  return withChunks(response, {
     [Symbol.asyncIterator]: () => searched(chunks[Symbol.asyncIterator](), search),
   });
 }
@@ -34,7 +35,7 @@ function searched(chunks: AsyncIterator<Buffer>, search: ErrorLineSearch): Async
   };
 }
 
-/** Looks for an `ERR` packet in the bytes of an answer, up to its pack. */
+/** Looks for an `ERR` packet in the bytes of a response, up to its pack. */
 class ErrorLineSearch {
   readonly #onError: () => void;
   readonly #reader = new PktLineReader();

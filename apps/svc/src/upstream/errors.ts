@@ -1,8 +1,8 @@
 import { AppError, type Remedy } from "@devplat/base";
 
 /**
- * Why a git request ends without the code host's answer:
- * - `upstream_unreachable`: no connection, or it broke before an answer came (502).
+ * Why a git request ends without the code host's response:
+ * - `upstream_unreachable`: no connection, or it broke before a response came (502).
  * - `upstream_timeout`: the code host sent nothing for the idle time-out (504).
  * - `upstream_foreign`: the code host answered something that cannot be relayed (502).
  * - `body_too_large`: a command body is over the limit, inflated (413).
@@ -10,7 +10,7 @@ import { AppError, type Remedy } from "@devplat/base";
  * - `body_too_slow`: the body stalled or never ended (408).
  * - `encoding_unsupported`: a `Content-Encoding` other than gzip (415).
  * - `busy`: a limit of this service is reached; try later (429, 503).
- * - `client_gone`: nobody reads the answer any more.
+ * - `client_gone`: nobody reads the response any more.
  */
 export type GitErrorCode =
   | "upstream_unreachable"
@@ -23,7 +23,7 @@ export type GitErrorCode =
   | "busy"
   | "client_gone";
 
-/** An error with the status that the client gets, if its answer has not begun. The message is for the client. */
+/** An error with the status that the client gets, if its response has not begun. The message is for the client. */
 export class GitError extends AppError<GitErrorCode> {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

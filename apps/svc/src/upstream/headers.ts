@@ -58,7 +58,7 @@ export function upstreamHeaders(
   return headers;
 }
 
-/** The headers of a relayed answer, without `Location`. */
+/** The headers of a relayed response, without `Location`. */
 export function relayedHeaders(
   upstream: Readonly<Record<string, string | string[] | undefined>>,
 ): HeaderRecord {

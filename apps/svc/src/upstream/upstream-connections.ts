@@ -48,7 +48,7 @@ export class UpstreamConnections {
   }
 
   /**
-   * Connections to one origin. Time-outs of answers are the caller's: a clone may take hours.
+   * Connections to one origin. Time-outs of responses are the caller's: a clone may take hours.
    *
    * @param connections maximum number
    * @throws SvcError `config_refused`: the setting is not the address of a proxy

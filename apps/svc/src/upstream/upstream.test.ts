@@ -53,7 +53,7 @@ describe("Upstream with all connections taken", () => {
   });
 });
 
-describe("Upstream with a client that reads nothing of its answers", () => {
+describe("Upstream with a client that reads nothing of its responses", () => {
   it("leaves connections to others; the client's further requests wait for its own [svc 11.9]", async () => {
     const server = createServer((request, response) => {
       request.resume();

@@ -24,14 +24,14 @@ export interface UpstreamRequest {
   /** Milliseconds without a byte from the code host, or to it, after which the request fails. */
   readonly idleMs: number;
   readonly signal?: AbortSignal;
-  /** Address of the client that reads the answer as it comes, and holds its connection; undefined: nobody does. */
+  /** Address of the client that reads the response as it comes, and holds its connection; undefined: nobody does. */
   readonly client?: string;
   /** After a 401: what to try again with, once; a request whose body is gone is not tried again. */
   readonly renew?: (() => Promise<string | undefined>) | undefined;
 }
 
-/** The code host's answer. Its body must be read, or the answer cancelled. */
-export interface UpstreamAnswer {
+/** The code host's response. Its body must be read, or the response cancelled. */
+export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** True: after a 401 the credential was renewed, but the request's body was gone. */
@@ -42,20 +42,20 @@ export interface UpstreamAnswer {
   cancel(): void;
   /** Reads the body whole; longer ones are cut at `limit` bytes. */
   read(limit: number): Promise<Buffer>;
-  /** The credential that the answer is for, where the code host refused the first one and it was renewed. */
+  /** The credential that the response is for, where the code host refused the first one and it was renewed. */
   readonly renewedAuthorization?: string;
 }
 
-/** The same answer with another body. */
-export function withChunks(answer: UpstreamAnswer, chunks: AsyncIterable<Buffer>): UpstreamAnswer {
-  return { ...answer, chunks, read: async (limit) => readUpTo(chunks, limit) };
+/** The same response with another body. */
+export function withChunks(response: UpstreamResponse, chunks: AsyncIterable<Buffer>): UpstreamResponse {
+  return { ...response, chunks, read: async (limit) => readUpTo(chunks, limit) };
 }
 
-/** The same answer with a body that was read, so that several callers can be given it. */
-export function withBody(answer: UpstreamAnswer, body: Buffer): UpstreamAnswer {
+/** The same response with a body that was read, so that several callers can be given it. */
+export function withBody(response: UpstreamResponse, body: Buffer): UpstreamResponse {
   return {
-    status: answer.status,
-    headers: { ...answer.headers, "content-length": String(body.length) },
+    status: response.status,
+    headers: { ...response.headers, "content-length": String(body.length) },
     chunks: {
       async *[Symbol.asyncIterator]() {
         yield body;
@@ -109,7 +109,7 @@ export class Upstream {
     this.name = url.host;
     this.#metrics = options.metrics;
     const { network = new UpstreamConnections(), connections = MAX_CONNECTIONS } = options;
-    // Their time-outs of answers are off: idle time-outs are per request and count both directions (IdleTimer).
+    // Their time-outs of responses are off: idle time-outs are per request and count both directions (IdleTimer).
     this.#pools = new Late(async () => ({
       others: await network.pool(url.origin, connections),
       uploads: await network.pool(url.origin, connections),
@@ -119,20 +119,20 @@ export class Upstream {
   }
 
   /**
-   * Sends a request and gives the answer's head. Redirects are not followed.
+   * Sends a request and gives the response's head. Redirects are not followed.
    *
-   * A body that is a Buffer is sent again, once, if the connection breaks before any answer: a kept connection may be
+   * A body that is a Buffer is sent again, once, if the connection breaks before any response: a kept connection may be
    * closed by the other side just as it is used.
    *
    * @throws GitError `upstream_unreachable`, `upstream_timeout`, `client_gone` (the signal fired), and what the body throws
    */
-  async send(request: UpstreamRequest): Promise<UpstreamAnswer> {
-    const answer = await this.#sendFresh(request);
-    if (answer.status !== 401) return answer;
+  async send(request: UpstreamRequest): Promise<UpstreamResponse> {
+    const response = await this.#sendFresh(request);
+    if (response.status !== 401) return response;
     const renewed = await request.renew?.();
-    if (renewed === undefined) return answer;
-    if (!isRepeatable(request)) return { ...answer, renewed: true };
-    answer.cancel();
+    if (renewed === undefined) return response;
+    if (!isRepeatable(request)) return { ...response, renewed: true };
+    response.cancel();
     const headers = { ...request.headers, authorization: renewed };
     return { ...(await this.#sendFresh({ ...request, headers })), renewedAuthorization: renewed };
   }
@@ -142,7 +142,7 @@ export class Upstream {
     await Promise.all([pools?.others.destroy(), pools?.uploads.destroy()]);
   }
 
-  async #sendFresh(request: UpstreamRequest): Promise<UpstreamAnswer> {
+  async #sendFresh(request: UpstreamRequest): Promise<UpstreamResponse> {
     try {
       return await this.#send(request);
     } catch (error) {
@@ -152,7 +152,7 @@ export class Upstream {
     }
   }
 
-  async #send(request: UpstreamRequest): Promise<UpstreamAnswer> {
+  async #send(request: UpstreamRequest): Promise<UpstreamResponse> {
     const { signal } = request;
     const controller = new AbortController();
     const cancel = (): void => controller.abort();
@@ -247,7 +247,7 @@ export class Upstream {
   }
 }
 
-/** The chunks of an answer; the time-out does not run while the reader is busy with one. */
+/** The chunks of a response; the time-out does not run while the reader is busy with one. */
 async function* readChunks(
   body: AsyncIterable<Buffer>,
   idle: IdleTimer,

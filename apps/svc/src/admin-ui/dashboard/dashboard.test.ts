@@ -39,12 +39,12 @@ describe("the dashboard", () => {
     return text;
   };
   const streamReader = async (token = admin): Promise<ReadableStreamDefaultReader<Uint8Array>> => {
-    const answer = await open("/admin/live", token);
-    assert.equal(answer.status, 200);
-    assert.match(answer.headers.get("content-type") ?? "", /^text\/event-stream/);
-    assert.match(answer.headers.get("content-security-policy") ?? "", /default-src 'self'/);
-    assert.ok(answer.body !== null);
-    return answer.body.getReader();
+    const response = await open("/admin/live", token);
+    assert.equal(response.status, 200);
+    assert.match(response.headers.get("content-type") ?? "", /^text\/event-stream/);
+    assert.match(response.headers.get("content-security-policy") ?? "", /default-src 'self'/);
+    assert.ok(response.body !== null);
+    return response.body.getReader();
   };
 
   it("is the start page of admins; plain users are led to their tokens", async () => {
@@ -107,11 +107,11 @@ describe("the dashboard", () => {
   it("the address of the stream, opened as a page, leads to the page", async () => {
     // fetch() says itself what mode it is in.
     const headers = { cookie: `svc_session=${admin}`, "sec-fetch-mode": "navigate" };
-    const [answer] = (await once(get(`${stand.url}/admin/live`, { headers }), "response")) as [
+    const [response] = (await once(get(`${stand.url}/admin/live`, { headers }), "response")) as [
       IncomingMessage,
     ];
-    answer.resume();
-    assert.deepEqual([answer.statusCode, answer.headers.location], [303, "/admin"]);
+    response.resume();
+    assert.deepEqual([response.statusCode, response.headers.location], [303, "/admin"]);
   });
 
   it("a service that stops ends the streams, those to come, too", async () => {

@@ -10,9 +10,9 @@ describe("pages for who uses the service by program", () => {
   after(async () => stand.stop());
 
   it("GET /docs names every operation of the API, and needs no sign-in [svc 6.14]", async () => {
-    const answer = await fetch(`${stand.url}/docs`);
-    assert.equal(answer.status, 200);
-    const page = await answer.text();
+    const response = await fetch(`${stand.url}/docs`);
+    assert.equal(response.status, 200);
+    const page = await response.text();
     for (const { method, path } of stand.operations) {
       assert.ok(page.includes(`<code>${method} ${path}</code>`), `${method} ${path}`);
     }
@@ -29,7 +29,7 @@ describe("pages for who uses the service by program", () => {
 
   it("who is signed in keeps the sections", async () => {
     const session = await stand.session("ada", "user");
-    const answer = await fetch(`${stand.url}/cli`, { headers: { cookie: `svc_session=${session}` } });
-    assert.match(await answer.text(), /aria-label="Sections"/);
+    const response = await fetch(`${stand.url}/cli`, { headers: { cookie: `svc_session=${session}` } });
+    assert.match(await response.text(), /aria-label="Sections"/);
   });
 });

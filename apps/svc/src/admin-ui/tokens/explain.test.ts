@@ -20,8 +20,8 @@ describe("the page that explains tokens", () => {
 
   const open = async (query: Record<string, string>, session = user): Promise<[number, string]> => {
     const address = `${stand.url}/admin/tokens/explain?${new URLSearchParams(query).toString()}`;
-    const answer = await fetch(address, { headers: { cookie: `svc_session=${session}` } });
-    return [answer.status, await answer.text()];
+    const response = await fetch(address, { headers: { cookie: `svc_session=${session}` } });
+    return [response.status, await response.text()];
   };
 
   it("says by which rule a token that is there may do something, or what it lacks", async () => {

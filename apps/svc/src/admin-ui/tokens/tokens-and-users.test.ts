@@ -14,17 +14,17 @@ describe("the pages of tokens and users", () => {
   after(async () => stand.stop());
 
   const open = async (path: string, session = admin): Promise<string> => {
-    const answer = await fetch(stand.url + path, { headers: { cookie: `svc_session=${session}` } });
-    assert.equal(answer.status, 200);
-    return answer.text();
+    const response = await fetch(stand.url + path, { headers: { cookie: `svc_session=${session}` } });
+    assert.equal(response.status, 200);
+    return response.text();
   };
   const mint = async (fields: Readonly<Record<string, string>>): Promise<[number, string]> => {
-    const answer = await fetch(`${stand.url}/admin/tokens`, {
+    const response = await fetch(`${stand.url}/admin/tokens`, {
       method: "POST",
       headers: { cookie: `svc_session=${admin}`, origin: stand.url },
       body: new URLSearchParams({ scopes: "contents:read", duration: "1h", description: "", ...fields }),
     });
-    return [answer.status, await answer.text()];
+    return [response.status, await response.text()];
   };
 
   it("a token for several repositories, with addresses and a rate, is listed [svc 6.11]", async () => {

@@ -25,8 +25,8 @@ describe("ending a session", () => {
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-  const json = async (answer: Promise<Response>): Promise<Record<string, unknown>> =>
-    (await (await answer).json()) as Record<string, unknown>;
+  const json = async (response: Promise<Response>): Promise<Record<string, unknown>> =>
+    (await (await response).json()) as Record<string, unknown>;
 
   /** A session of alice's: of a program, or of a browser. */
   const session = async (
@@ -137,11 +137,11 @@ describe("ending a session", () => {
     const seen: string[] = [];
     let path: string | undefined = "/api/sessions?all=true&limit=2";
     while (path !== undefined) {
-      const answer = await call("GET", path, admin);
-      const page = (await answer.json()) as Record<string, unknown>[];
+      const response = await call("GET", path, admin);
+      const page = (await response.json()) as Record<string, unknown>[];
       assert.ok(page.length <= 2);
       seen.push(...page.map((each) => String(each["id"])));
-      const [, next] = /<([^>]*)>; rel="next"/.exec(answer.headers.get("link") ?? "") ?? [];
+      const [, next] = /<([^>]*)>; rel="next"/.exec(response.headers.get("link") ?? "") ?? [];
       path = next === undefined ? undefined : new URL(next).pathname + new URL(next).search;
       if (path !== undefined) assert.match(path, /all=true/);
     }

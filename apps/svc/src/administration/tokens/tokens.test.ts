@@ -173,7 +173,7 @@ describe("making and using tokens", () => {
   let check: ForeignCredentialPolicy;
   let uses: TokenUses;
   let login: TestLogin;
-  let answer: "readable" | "refused" | "moved";
+  let response: "readable" | "refused" | "moved";
   let alice: Actor;
   const events: AuditEvent[] = [];
   const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
@@ -187,7 +187,7 @@ describe("making and using tokens", () => {
 
   beforeEach(async () => {
     now = START;
-    answer = "readable";
+    response = "readable";
     store = await memoryStore();
     const lookup = new TokenLookup(store, clock);
     uses = new TokenUses(store.tokens, clock, silentLogger);
@@ -210,7 +210,7 @@ describe("making and using tokens", () => {
       store,
       knowsApps: true,
       lookup,
-      probe: { ask: async () => answer },
+      probe: { ask: async () => response },
       accounts,
       installations: undefined,
       audit: { record: (event) => void events.push(event) },
@@ -443,9 +443,9 @@ describe("making and using tokens", () => {
   }
 
   it("a repository that the caller cannot reach is refused if checked [svc 9.9]", async () => {
-    answer = "refused";
+    response = "refused";
     await assert.rejects(minted(), /not readable at the code host with your stored credential/);
-    answer = "moved";
+    response = "moved";
     await assert.rejects(minted(), /has moved/);
     assert.notEqual((await tokens.create(alice, request, false)).token, undefined);
   });

@@ -245,12 +245,12 @@ export class Tokens {
     for (const [index, text] of repositories.entries()) {
       const parts = splitRepository(text);
       if (typeof parts === "string") continue;
-      const answer = await this.#parts.probe.ask(parts.owner, parts.name, credential);
-      if (answer === "readable") continue;
+      const response = await this.#parts.probe.ask(parts.owner, parts.name, credential);
+      if (response === "readable") continue;
       faults.push({
         pointer: repositoryPointer(request, index),
         message:
-          answer === "moved"
+          response === "moved"
             ? "has moved at the code host: use its present name"
             : credential === undefined
               ? "is not readable at the code host without a credential, and none is stored for you: sign in with your account there"

@@ -60,28 +60,28 @@ describe("CoalescedFetch", () => {
     }
   };
 
-  it("gives every reader the whole answer, from the beginning, whenever it joined", async () => {
+  it("gives every reader the whole response, from the beginning, whenever it joined", async () => {
     await withFile(async (pending) => {
-      const answer = answerOf(100_000);
+      const response = answerOf(100_000);
       const fetch = new CoalescedFetch(new ResponseCheck("sha1"));
       const first = drain(fetch.join());
-      const run = fetch.run(chunksOf(answer, 1500), pending);
+      const run = fetch.run(chunksOf(response, 1500), pending);
       assert.equal(await fetch.shared, true);
       const second = drain(fetch.join());
       assert.deepEqual(await run, {
         storable: true,
         reason: undefined,
         diskError: undefined,
-        bytes: answer.length,
+        bytes: response.length,
       });
       const third = drain(fetch.join());
-      for (const read of [first, second, third]) assert.ok((await read).equals(answer));
+      for (const read of [first, second, third]) assert.ok((await read).equals(response));
     });
   });
 
   it("gives readers of any speed the same bytes, from memory and from the file", async () => {
     await withFile(async (pending, slices) => {
-      const answer = answerOf(5_000_000);
+      const response = answerOf(5_000_000);
       const fetch = new CoalescedFetch(new ResponseCheck("sha1"));
       const kinds = new Set<string>();
       const readSlowly = async (reader: FetchReader, turns: number): Promise<Buffer> => {
@@ -100,15 +100,15 @@ describe("CoalescedFetch", () => {
         return Buffer.concat(parts);
       };
       const first = readSlowly(fetch.join(), 0);
-      const run = fetch.run(chunksOf(answer, 37_000), pending);
+      const run = fetch.run(chunksOf(response, 37_000), pending);
       assert.equal(await fetch.shared, true);
       const others = Array.from({ length: 12 }, (_, n) => readSlowly(fetch.join(), n * 3));
       const last = fetch.join();
       await run;
-      for (const read of [first, ...others]) assert.ok((await read).equals(answer));
+      for (const read of [first, ...others]) assert.ok((await read).equals(response));
       // A reader that begins after the last write reads the file. Only its end is not in a whole slice.
       kinds.clear();
-      assert.ok((await readSlowly(last, 0)).equals(answer));
+      assert.ok((await readSlowly(last, 0)).equals(response));
       assert.deepEqual([...kinds].toSorted(), ["live", "stored"]);
       fetch.close();
       await fetch.closed;
@@ -129,7 +129,7 @@ describe("CoalescedFetch", () => {
       await run;
       reader.leave();
       await turn();
-      assert.equal(closed, false, "the answer is being stored: it can still be found");
+      assert.equal(closed, false, "the response is being stored: it can still be found");
       assert.equal(fetch.joinable, true);
       const late = fetch.join();
       fetch.close();
@@ -142,7 +142,7 @@ describe("CoalescedFetch", () => {
     });
   });
 
-  it("a cut answer ends at the border of a packet, and tells where an error belongs", async () => {
+  it("a cut response ends at the border of a packet, and tells where an error belongs", async () => {
     await withFile(async (pending) => {
       const fetch = new CoalescedFetch(new ResponseCheck("sha1"));
       const reader = fetch.join();
@@ -168,13 +168,13 @@ describe("CoalescedFetch", () => {
 
   it("a disk that fails in the middle is not noticed by the readers that are there", async () => {
     await withFile(async (_pending, _slices, folder) => {
-      const answer = answerOf(300_000);
+      const response = answerOf(300_000);
       const fetch = new CoalescedFetch(new ResponseCheck("sha1"));
       const readers = [drain(fetch.join()), drain(fetch.join())];
       // A file that can be read and not written stands for a full disk.
       const readOnly = await pendingAt(folder, "r");
-      const outcome = await fetch.run(chunksOf(answer, 5000), readOnly);
-      for (const read of readers) assert.ok((await read).equals(answer));
+      const outcome = await fetch.run(chunksOf(response, 5000), readOnly);
+      for (const read of readers) assert.ok((await read).equals(response));
       assert.equal(outcome.storable, false);
       assert.notEqual(outcome.diskError, undefined);
       assert.equal(fetch.joinable, false);
@@ -183,11 +183,11 @@ describe("CoalescedFetch", () => {
   });
 
   it("without a file the slowest reader sets the pace, and memory is limited", async () => {
-    const answer = answerOf(20_000_000);
+    const response = answerOf(20_000_000);
     const fetch = new CoalescedFetch(new ResponseCheck("sha1"));
     let given = 0;
     async function* counted(): AsyncGenerator<Buffer> {
-      for await (const chunk of chunksOf(answer, 1_000_000)) {
+      for await (const chunk of chunksOf(response, 1_000_000)) {
         given += chunk.length;
         yield chunk;
       }
@@ -196,7 +196,7 @@ describe("CoalescedFetch", () => {
     const run = fetch.run(counted(), undefined);
     for (let n = 0; n < 100; n++) await new Promise((resolve) => setImmediate(resolve));
     assert.ok(given < 11_000_000, `${given} bytes taken`);
-    assert.ok((await drain(reader)).equals(answer));
+    assert.ok((await drain(reader)).equals(response));
     await run;
   });
 

@@ -10,7 +10,7 @@ const MAX_TAIL_BYTES = 8 * 1024 * 1024;
 /** With more readers than this, what arrives within a few milliseconds is sent to each of them with one call. */
 const FEW_READERS = 8;
 
-/** The answer broke off, or a reader's part of the file cannot be read. */
+/** The response broke off, or a reader's part of the file cannot be read. */
 export class ResponseCut extends Error {
   /** Whether an error packet now belongs on side-band 3. */
   readonly inPackfile: boolean;
@@ -19,7 +19,7 @@ export class ResponseCut extends Error {
 
   constructor(inPackfile: boolean, cause?: unknown) {
     const isOwn = cause instanceof StoredDataDamaged;
-    super(isOwn ? "an answer from stored data broke off" : "the code host's answer broke off", { cause });
+    super(isOwn ? "a response from stored data broke off" : "the code host's response broke off", { cause });
     this.name = "ResponseCut";
     this.inPackfile = inPackfile;
     this.isOwn = isOwn;
@@ -40,7 +40,7 @@ export interface FetchReader {
 
 /** Result of a coalesced fetch. */
 export interface FetchOutcome {
-  /** The whole answer is in the file and may be stored. */
+  /** The whole response is in the file and may be stored. */
   readonly storable: boolean;
   /** Why not; undefined if it is storable. */
   readonly reason: string | undefined;
@@ -88,14 +88,14 @@ export class CoalescedFetch {
   }
 
   /**
-   * True once others may read too: a pack byte came, or the whole answer. False if this answer is only for the caller
+   * True once others may read too: a pack byte came, or the whole response. False if this response is only for the caller
    * that asked for it: a refusal, an error before the pack, no file.
    */
   get shared(): Promise<boolean> {
     return this.#shared.promise;
   }
 
-  /** Whether a new reader would find the answer from its beginning on. */
+  /** Whether a new reader would find the response from its beginning on. */
   get joinable(): boolean {
     if (this.#closed || this.#buffer.diskless || this.#state === "cut" || this.signal.aborted) return false;
     return this.#sharing !== false && this.#check.fault === undefined;
@@ -115,12 +115,12 @@ export class CoalescedFetch {
     return this.#ended.promise;
   }
 
-  /** Whether the answer has arrived to its end. */
+  /** Whether the response has arrived to its end. */
   get complete(): boolean {
     return this.#state === "complete";
   }
 
-  /** Resolves when the answer ended and a reader has had all of it, or no reader is left. */
+  /** Resolves when the response ended and a reader has had all of it, or no reader is left. */
   get delivered(): Promise<void> {
     return this.#delivered.promise;
   }
@@ -157,7 +157,7 @@ export class CoalescedFetch {
   }
 
   /**
-   * Drains the answer; resolves when it ended and all that can be on disk is. Never rejects.
+   * Drains the response; resolves when it ended and all that can be on disk is. Never rejects.
    *
    * @param pending what it is written to; undefined: nothing
    */
@@ -183,7 +183,7 @@ export class CoalescedFetch {
     while (buffer.persisting) await this.#progress.wait();
     this.#deliver();
     this.#end();
-    const reason = this.#state === "cut" ? "fetch: the answer broke off" : this.#check.verdict();
+    const reason = this.#state === "cut" ? "fetch: the response broke off" : this.#check.verdict();
     return {
       storable: reason === undefined && !buffer.diskless,
       reason: reason ?? (buffer.diskless ? "no file" : undefined),

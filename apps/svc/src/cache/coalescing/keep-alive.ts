@@ -6,7 +6,7 @@ const KEEPALIVE = encodePktLine(Buffer.from([SIDE_BAND.pack]));
 const PACKFILE = encodePktLine("packfile\n");
 
 /**
- * Whether the answer to a request is a packfile section and nothing before it: then the section can begin, and empty
+ * Whether the response to a request is a packfile section and nothing before it: then the section can begin, and empty
  * side-band packets can follow, before the pack is there.
  */
 export function canKeepAlive(fetch: FetchRequest): boolean {
@@ -36,7 +36,7 @@ export async function within<T>(promise: Promise<T>, ms: number): Promise<T | un
 /**
  * A response with keepalive packets until it is ready.
  *
- * @param pending the answer: a packfile section alone
+ * @param pending the response: a packfile section alone
  */
 export async function* keptAlive(
   pending: Promise<AsyncIterable<Buffer>>,
@@ -72,7 +72,7 @@ async function* withoutFirstLine(chunks: AsyncIterable<Buffer>): AsyncGenerator<
     if (first.state === "incomplete") continue;
     if (first.state === "error") throw first.error;
     if (first.line.kind !== "data" || lineText(first.line.payload) !== "packfile") {
-      throw new Error("the answer does not begin with its pack");
+      throw new Error("the response does not begin with its pack");
     }
     const rest: Buffer = held.subarray(first.size);
     held = undefined;

@@ -3,7 +3,7 @@ import type { Clock } from "@devplat/base";
 import { isStorable } from "../../access/repository-id.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
-import type { UpstreamAnswer } from "../../upstream/upstream.ts";
+import type { UpstreamResponse } from "../../upstream/upstream.ts";
 import type { BackgroundWork } from "../background-work.ts";
 import type { FetchJob, PlannedFetch } from "../fetch-plan.ts";
 import type { MirrorFiller } from "../filling/mirror-filler.ts";
@@ -11,10 +11,10 @@ import type { FillWatch } from "../filling/fill-watch.ts";
 import type { RepositoryReset } from "../repository-reset.ts";
 import type { ResponseRecorder } from "../responses/response-recorder.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
-import type { MirrorResponses, OwnAnswer, SettledAnswer } from "../mirror-responses.ts";
+import type { MirrorResponses, MirrorAttempt, MirrorOutcome } from "../mirror-responses.ts";
 import type { CoalescedFetches, LedFetch } from "./coalesced-fetches.ts";
-import { settleAlive } from "./settle-alive.ts";
-import type { UpstreamSlots } from "./slots.ts";
+import { respondWithKeepalive } from "./respond-with-keepalive.ts";
+import type { UpstreamLimit } from "./upstream-limit.ts";
 
 /** A fetch that no stored response answers and that nobody else fetches now. */
 export interface LeadTask {
@@ -35,7 +35,7 @@ export interface LeadFetchParts {
   readonly mirrorFaults: MirrorFaults;
   readonly fetches: CoalescedFetches;
   readonly recorder: ResponseRecorder;
-  readonly slots: UpstreamSlots;
+  readonly upstreamLimit: UpstreamLimit;
   readonly fills: FillWatch;
   readonly reset: RepositoryReset;
   readonly background: BackgroundWork;
@@ -76,7 +76,7 @@ export class LeadFetch {
     if (job.gone.aborted) return { plan: { kind: "gone" }, confirm: false };
     const led = this.#parts.fetches.open(key === undefined ? undefined : shared, job.format, job.gone);
     try {
-      return await this.#answer(task, led);
+      return await this.#respond(task, led);
     } catch (error) {
       led.close();
       led.reader.leave();
@@ -84,24 +84,24 @@ export class LeadFetch {
     }
   }
 
-  async #answer(task: LeadTask, led: LedFetch): Promise<PlannedFetch | "filled"> {
+  async #respond(task: LeadTask, led: LedFetch): Promise<PlannedFetch | "filled"> {
     const { mirror, metrics, reset } = this.#parts;
     const { job } = task;
     const startedAt = performance.now();
     const { generation } = job.repository;
-    const own = await mirror.answer(job, led.fetch.signal, this.#left(task));
+    const own = await mirror.respond(job, led.fetch.signal, this.#left(task));
     const settled = await this.#settle(job, own, led);
     switch (settled.kind) {
       case "begun": {
         const joins = own.kind === "pending" && !own.leads;
         if (joins) metrics.followed();
-        const result = own.kind === "pending" && own.leads && settled.asked ? "miss" : "hit";
+        const result = own.kind === "pending" && own.leads && settled.fetched ? "miss" : "hit";
         const confirm = settled.keptAlive !== true;
         const made = { chunks: settled.chunks, result, confirm, startedAt } as const;
         return await this.#beginFromMirror(task, led, made, generation);
       }
       case "relay":
-        return relayed(led, settled.answer, () => undefined);
+        return relayed(led, settled.response, () => undefined);
       case "busy":
         return this.#turnedAway(task, led);
       case "unrelated":
@@ -115,7 +115,7 @@ export class LeadFetch {
   }
 
   /** Waits for a response that is being prepared. A client that can be shown keepalive packets gets them. */
-  async #settle(job: FetchJob, own: OwnAnswer, led: LedFetch): Promise<SettledAnswer> {
+  async #settle(job: FetchJob, own: MirrorAttempt, led: LedFetch): Promise<MirrorOutcome> {
     if (own.kind !== "pending") return own;
     const { keepAliveMs, reset } = this.#parts;
     const { signal } = led.fetch;
@@ -123,7 +123,7 @@ export class LeadFetch {
       if (settled.kind === "none" && settled.late !== undefined) void this.#afterLate(job, settled.late);
       return settled;
     });
-    return await settleAlive({ job, pending, signal, intervalMs: keepAliveMs, reset });
+    return await respondWithKeepalive({ job, pending, signal, intervalMs: keepAliveMs, reset });
   }
 
   /** A fetch for the mirror goes on without the request. Never rejects. */
@@ -174,9 +174,9 @@ export class LeadFetch {
     }
     if (turn === undefined) return this.#turnedAway(task, led);
     try {
-      const answer = await job.upstream.fetch(job.body, led.fetch.signal);
-      if (!isUploadPackResult(answer)) return relayed(led, answer, turn);
-      return await this.#beginFromUpstream(task, led, { chunks: answer.chunks, release: turn, generation });
+      const response = await job.upstream.fetch(job.body, led.fetch.signal);
+      if (!isUploadPackResult(response)) return relayed(led, response, turn);
+      return await this.#beginFromUpstream(task, led, { chunks: response.chunks, release: turn, generation });
     } catch (error) {
       turn();
       throw error;
@@ -185,12 +185,12 @@ export class LeadFetch {
 
   /** @returns what gives the turn back; undefined: none came in time; `filled`: the mirror was filled before */
   async #turn(task: LeadTask, { fetch }: LedFetch): Promise<(() => void) | "filled" | undefined> {
-    const { slots, fills } = this.#parts;
+    const { upstreamLimit, fills } = this.#parts;
     const { key } = task.job.repository.id;
     const filled = fills.watch(key);
     try {
       const signal = AbortSignal.any([fetch.signal, filled.signal]);
-      const release = await slots.acquire(key, signal, this.#left(task));
+      const release = await upstreamLimit.acquire(key, signal, this.#left(task));
       if (release === undefined && filled.signal.aborted && !fetch.signal.aborted) return "filled";
       return release;
     } finally {
@@ -248,11 +248,11 @@ export class LeadFetch {
 }
 
 /** The code host's response is for the client that leads alone. @param release gives the turn back */
-function relayed(led: LedFetch, answer: UpstreamAnswer, release: () => void): PlannedFetch {
+function relayed(led: LedFetch, response: UpstreamResponse, release: () => void): PlannedFetch {
   led.close();
   const end = (): void => {
     led.reader.leave();
     release();
   };
-  return { plan: { kind: "relay", answer, end }, confirm: false };
+  return { plan: { kind: "relay", response, end }, confirm: false };
 }

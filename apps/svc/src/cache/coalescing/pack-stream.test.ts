@@ -6,7 +6,7 @@ import { packBytes } from "./pack-stream.ts";
 const oid = (digit: string): string => digit.repeat(40);
 
 describe("packBytes", () => {
-  const answer = encodeFetchResponse([
+  const response = encodeFetchResponse([
     { name: "shallow-info", lines: [`shallow ${oid("a")}`] },
     {
       name: "packfile",
@@ -26,13 +26,16 @@ describe("packBytes", () => {
     yield* chunks;
   }
 
-  it("are those of side-band 1, wherever the answer is cut into chunks", async () => {
-    for (let at = 0; at <= answer.length; at++) {
-      assert.equal(await collected([answer.subarray(0, at), answer.subarray(at)]), "PACKrest");
+  it("are those of side-band 1, wherever the response is cut into chunks", async () => {
+    for (let at = 0; at <= response.length; at++) {
+      assert.equal(await collected([response.subarray(0, at), response.subarray(at)]), "PACKrest");
     }
   });
 
-  it("throw when the answer ends early", async () => {
-    await assert.rejects(collected([answer.subarray(0, answer.length - FLUSH_PKT.length)]), /ends before/);
+  it("throw when the response ends early", async () => {
+    await assert.rejects(
+      collected([response.subarray(0, response.length - FLUSH_PKT.length)]),
+      /ends before/,
+    );
   });
 });

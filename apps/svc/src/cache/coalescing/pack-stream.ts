@@ -2,9 +2,9 @@ import { FetchResponseWalker } from "@devplat/git-protocol";
 import type { FetchReader } from "./coalesced-fetch.ts";
 
 /**
- * The bytes of the pack in a `fetch` answer, without framing and progress.
+ * The bytes of the pack in a `fetch` response, without framing and progress.
  *
- * @throws ProtocolError as FetchResponseWalker; an Error when the answer ends early
+ * @throws ProtocolError as FetchResponseWalker; an Error when the response ends early
  */
 export async function* packBytes(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   let parts: Buffer[] = [];
@@ -16,7 +16,7 @@ export async function* packBytes(chunks: AsyncIterable<Buffer>): AsyncGenerator<
     const [only] = ready;
     if (only !== undefined) yield ready.length === 1 ? only : Buffer.concat(ready);
   }
-  if (!walker.complete) throw new Error("the answer ends before its flush-pkt");
+  if (!walker.complete) throw new Error("the response ends before its flush-pkt");
 }
 
 /** The bytes of a transfer under way, from its start; its place is given up at the end. Each chunk is good until the next. */

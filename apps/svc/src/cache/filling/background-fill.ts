@@ -1,10 +1,10 @@
 import type { CachedRepository } from "../cached-repository.ts";
-import { packOf, requestFor } from "../coalescing/base-fetch.ts";
+import { packOf, requestFor } from "../coalescing/missing-object-fetch.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
 import type { FetchJob } from "../fetch-plan.ts";
 import type { Mirrors } from "@devplat/git-mirror";
-import type { UpstreamSlots } from "../coalescing/slots.ts";
+import type { UpstreamLimit } from "../coalescing/upstream-limit.ts";
 
 /** Prefixes of the refs that a fill asks for: branches and tags, never proposals (`refs/pull/`). */
 const FILL_PREFIXES = ["HEAD", "refs/heads/", "refs/tags/"];
@@ -28,17 +28,17 @@ export interface BackgroundFillOptions {
 export class BackgroundFills {
   readonly #options: BackgroundFillOptions;
   readonly #mirrors: Mirrors;
-  readonly #slots: UpstreamSlots;
+  readonly #limit: UpstreamLimit;
   readonly #faults: FaultLog;
   readonly #running = new Set<string>();
   /** Repositories that turned out too big, and the generation of their data. */
   readonly #tooBig = new WeakMap<CachedRepository, number>();
   readonly #ended = new AbortController();
 
-  constructor(options: BackgroundFillOptions, mirrors: Mirrors, slots: UpstreamSlots, faults: FaultLog) {
+  constructor(options: BackgroundFillOptions, mirrors: Mirrors, limit: UpstreamLimit, faults: FaultLog) {
     this.#options = options;
     this.#mirrors = mirrors;
-    this.#slots = slots;
+    this.#limit = limit;
     this.#faults = faults;
   }
 
@@ -53,7 +53,7 @@ export class BackgroundFills {
     this.#running.add(key);
     let release: (() => void) | undefined;
     try {
-      release = await this.#slots.acquire(key, this.#ended.signal, this.#options.waitMs, true);
+      release = await this.#limit.acquire(key, this.#ended.signal, this.#options.waitMs, true);
       if (release !== undefined) await this.#fill(job);
     } catch (error) {
       if (error instanceof TooBig) this.#tooBig.set(repository, generation);
@@ -88,9 +88,9 @@ export class BackgroundFills {
     }
     const { signal } = this.#ended;
     const open = async (): Promise<AsyncIterable<Buffer>> => {
-      const answer = await job.upstream.fetch(requestFor([...wants], new Map(), format), signal);
-      if (!isUploadPackResult(answer)) throw new Error("the code host gives no pack");
-      return bounded(packOf(answer), this.#options.maxBytes);
+      const response = await job.upstream.fetch(requestFor([...wants], new Map(), format), signal);
+      if (!isUploadPackResult(response)) throw new Error("the code host gives no pack");
+      return bounded(packOf(response), this.#options.maxBytes);
     };
     const shown = repository.tips.recent().refs.values();
     await mirror.receive({ open, format, wants: [...wants], shown, ifEmpty: true });

@@ -31,7 +31,7 @@ function transfer(starts: FillStarts, selfContained: boolean): Transfer {
 }
 
 describe("FillBehind", () => {
-  it("fills from the stored answer when a client has all of it, not before [svc 2.13]", async () => {
+  it("fills from the stored response when a client has all of it, not before [svc 2.13]", async () => {
     const { behind, sources, deliver } = transfer(new FillStarts(), true);
     const complete = behind.complete(FILE);
     await Promise.resolve();

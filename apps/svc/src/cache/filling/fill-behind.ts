@@ -7,7 +7,7 @@ export interface CompleteResponse {
 }
 
 /**
- * Where the pack of a fill comes from: a stored answer, or a transfer. `isHere`: all of it has arrived. Undefined: a
+ * Where the pack of a fill comes from: a stored response, or a transfer. `isHere`: all of it has arrived. Undefined: a
  * fetch of its own.
  */
 export type FillSource =
@@ -65,7 +65,7 @@ export class FillBehind implements FillCandidate {
   /**
    * The transfer is complete: the fill starts as soon as one client has all of it.
    *
-   * @param file its stored answer; undefined: it was not stored
+   * @param file its stored response; undefined: it was not stored
    */
   async complete(file: CompleteResponse | undefined): Promise<void> {
     this.#file = file;
@@ -75,7 +75,7 @@ export class FillBehind implements FillCandidate {
     await this.#run(isUseful ? { kind: "file", file, isHere: true } : undefined);
   }
 
-  /** The transfer broke off, or its answer must not be kept: nothing starts any more. */
+  /** The transfer broke off, or its response must not be kept: nothing starts any more. */
   cancel(): void {
     if (!this.#started) this.#end();
     this.#started = true;

@@ -134,14 +134,14 @@ export class MirrorFiller {
     } catch (error) {
       // Data that is being removed takes its fills with it.
       if (generation !== repository.generation) return;
-      this.#parts.faults.once(repository, error, "the objects of an answer cannot be stored");
+      this.#parts.faults.once(repository, error, "the objects of a response cannot be stored");
     } finally {
       if (source.kind === "transfer") source.reader.leave();
     }
   }
 }
 
-/** Whether the pack of the answer needs no object but its own: the client has nothing, and asks for everything. */
+/** Whether the pack of the response needs no object but its own: the client has nothing, and asks for everything. */
 function isSelfContained(fetch: FetchRequest): boolean {
   return (
     fetch.haves.length === 0 &&

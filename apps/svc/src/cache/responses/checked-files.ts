@@ -9,7 +9,7 @@ interface Checked {
   running: Promise<boolean> | undefined;
 }
 
-/** Remembers which stored answers of a repository were found whole, or were written by this process, and when. */
+/** Remembers which stored responses of a repository were found whole, or were written by this process, and when. */
 export class CheckedFiles {
   readonly #clock: Clock;
   readonly #files = new Map<string, Checked>();

@@ -2,7 +2,7 @@ import { read, writev } from "node:fs";
 
 /**
  * Reads at a position. The callback form: `FileHandle` costs several times the CPU per call, and these two calls are
- * the whole work of serving a stored answer.
+ * the whole work of serving a stored response.
  *
  * @returns the number of bytes read; 0 at the end of the file
  */

@@ -292,11 +292,11 @@ export class FileResponseStore implements ResponseStore {
 }
 
 /** @throws StoredDataDamaged */
-async function readTrailer(fd: number, fileBytes: number, answers: Buffer): Promise<FileSums> {
+async function readTrailer(fd: number, fileBytes: number, requestDigest: Buffer): Promise<FileSums> {
   const length = trailerBytes(fileBytes);
   const bytes = Buffer.alloc(length ?? 0);
   const count = length === undefined ? 0 : await readAt(fd, bytes, bytes.length, fileBytes - bytes.length);
-  const sums = count > 0 && count === length ? decodeTrailer(bytes, fileBytes, answers) : undefined;
+  const sums = count > 0 && count === length ? decodeTrailer(bytes, fileBytes, requestDigest) : undefined;
   if (sums === undefined) throw new StoredDataDamaged("a stored response has no sound trailer");
   return sums;
 }

@@ -17,7 +17,7 @@ describe("ResponseCheck", () => {
     return check.verdict();
   };
 
-  it("takes a whole answer, however it is cut", () => {
+  it("takes a whole response, however it is cut", () => {
     for (const step of [1, 7, 19, 20, 21, 1000, 1_000_000])
       assert.equal(verdictOf(answerOf(5000), step), undefined);
   });

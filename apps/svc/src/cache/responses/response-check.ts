@@ -6,7 +6,7 @@ const PACK_HEADER_BYTES = 12;
 
 /**
  * Checks a `fetch` response on its way: its sections and side-bands, the pack's header, and the hash of the pack's
- * bytes against its trailer. Never throws: a fault only means that the answer must not be stored.
+ * bytes against its trailer. Never throws: a fault only means that the response must not be stored.
  *
  * The trailer is compared with plain SHA-1 (or SHA-256): it guards against damage on the way; what the objects are is
  * the code host's word, and clients check it again.
@@ -45,7 +45,7 @@ export class ResponseCheck {
     }
   }
 
-  /** Why the answer must not be stored, as far as it is known yet. */
+  /** Why the response must not be stored, as far as it is known yet. */
   get fault(): string | undefined {
     return this.#fault;
   }
@@ -77,8 +77,8 @@ export class ResponseCheck {
   /** After the last byte: the fault of the response; undefined if it is complete and its pack is sound. */
   verdict(): string | undefined {
     if (this.#fault !== undefined) return this.#fault;
-    if (!this.#walker.complete) return "fetch: the answer ends before its flush-pkt";
-    if (!this.#walker.sections.has("packfile")) return "fetch: the answer has no packfile section";
+    if (!this.#walker.complete) return "fetch: the response ends before its flush-pkt";
+    if (!this.#walker.sections.has("packfile")) return "fetch: the response has no packfile section";
     if (this.#packBytes < PACK_HEADER_BYTES + this.#hashBytes) return "pack: too short";
     const version = this.#header.readUInt32BE(4);
     if (this.#header.toString("latin1", 0, 4) !== "PACK" || (version !== 2 && version !== 3)) {

@@ -22,7 +22,7 @@ describe("responseKey", () => {
     );
   });
 
-  it("differs by everything that may change the answer [svc 2.1]", () => {
+  it("differs by everything that may change the response [svc 2.1]", () => {
     const keys = [
       keyOf(base),
       keyOf(base.slice(1)),

@@ -23,10 +23,10 @@ export interface ResponseKeyParts {
 }
 
 /**
- * Whether an answer to this request may be stored or shared at all. Not with
+ * Whether a response to this request may be stored or shared at all. Not with
  * - an argument that we do not know: it might ask for objects that the check of the wants does not see;
- * - `packfile-uris`: the answer holds addresses that expire, or that are secrets;
- * - `sideband-all`: the answer is framed in a way that is not checked here;
+ * - `packfile-uris`: the response holds addresses that expire, or that are secrets;
+ * - `sideband-all`: the response is framed in a way that is not checked here;
  * - no want at all.
  */
 export function isStorableRequest(fetch: FetchRequest): boolean {
@@ -36,7 +36,7 @@ export function isStorableRequest(fetch: FetchRequest): boolean {
 
 /**
  * The name of a response file: SHA-256 of the canonical request, in hexadecimal. `agent` and `session-id` are dropped
- * because they do not change the answer; everything else that may is kept, `server-option` included. Pauses now and then,
+ * because they do not change the response; everything else that may is kept, `server-option` included. Pauses now and then,
  * so that the caller can let other work run.
  */
 export function* responseKeySteps(parts: ResponseKeyParts): Steps<string> {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { SIDE_BAND, encodeFetchResponse, encodeSideBand } from "@devplat/git-protocol";
 
-/** A whole answer with a sound pack of that many bytes of content. */
+/** A whole response with a sound pack of that many bytes of content. */
 export function answerOf(bytes: number): Buffer {
   const head = Buffer.from("PACK\0\0\0\u0002\0\0\0\u0001", "latin1");
   const content = Buffer.concat([head, Buffer.alloc(bytes, "x")]);

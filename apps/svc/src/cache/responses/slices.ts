@@ -3,7 +3,7 @@ import { readAt } from "./file-io.ts";
 
 /** Bytes of a slice: a larger read or write costs no less per byte (measured, ENGINE notes). */
 export const SLICE_BYTES = 512 * 1024;
-/** Bytes of all kept slices together: the small answers of many repositories, or the slices of a large one that many read. */
+/** Bytes of all kept slices together: the small responses of many repositories, or the slices of a large one that many read. */
 const MAX_TOTAL_BYTES = 48 * 1024 * 1024;
 /**
  * Share of it for slices that were used once. So little that a single large clone sweeps nothing out that many ask for,
@@ -211,9 +211,9 @@ async function readPrivately(fd: number, offset: number, end: number, sums: Bloc
 async function readChecked(fd: number, bytes: Buffer, position: number, sums: BlockSums): Promise<void> {
   for (let at = 0; at < bytes.length;) {
     const count = await readAt(fd, bytes.subarray(at), bytes.length - at, position + at);
-    if (count === 0) throw new StoredDataDamaged("a stored answer became shorter");
+    if (count === 0) throw new StoredDataDamaged("a stored response became shorter");
     at += count;
   }
   if (!sums.matches(bytes, position))
-    throw new StoredDataDamaged("a stored answer does not match its checksum");
+    throw new StoredDataDamaged("a stored response does not match its checksum");
 }

@@ -19,7 +19,7 @@ export interface WarmSource {
   /** @throws WarmRefused, GitError */
   objectFormat(question: WarmQuestion): Promise<ObjectFormat>;
   /**
-   * The whole answer to an `ls-refs`; undefined: too long to be kept.
+   * The whole response to an `ls-refs`; undefined: too long to be kept.
    *
    * @throws WarmRefused, GitError
    */
@@ -28,6 +28,6 @@ export interface WarmSource {
     format: ObjectFormat,
     prefixes: readonly string[],
   ): Promise<Buffer | undefined>;
-  /** The framed answer to a `fetch`. @param body the request. @throws WarmRefused, GitError */
+  /** The framed response to a `fetch`. @param body the request. @throws WarmRefused, GitError */
   fetch(question: WarmQuestion, body: Buffer): Promise<AsyncIterable<Buffer>>;
 }

@@ -2,13 +2,13 @@ import type { Clock } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import type { Ref } from "@devplat/git-store";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { requestFor } from "../coalescing/base-fetch.ts";
+import { requestFor } from "../coalescing/missing-object-fetch.ts";
 import type { CachedRepository } from "../cached-repository.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { packBytes } from "../coalescing/pack-stream.ts";
 import type { CachePolicies, CachePolicy, WarmStart } from "../policy.ts";
 import { SURVEYED_PREFIXES, shareHistory, type Mirror, type MirrorView } from "@devplat/git-mirror";
-import type { UpstreamSlots } from "../coalescing/slots.ts";
+import type { UpstreamLimit } from "../coalescing/upstream-limit.ts";
 import type { RecentTips } from "../../access/ref-snapshots.ts";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import type { WarmCredential } from "./warm-credential.ts";
@@ -36,7 +36,7 @@ export interface WarmTarget {
 export interface WarmerParts {
   readonly target: WarmTarget;
   readonly policies: CachePolicies;
-  readonly slots: UpstreamSlots;
+  readonly upstreamLimit: UpstreamLimit;
   readonly faults: FaultLog;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -237,10 +237,10 @@ export class Warmer {
     wants: readonly string[],
     question: WarmQuestion,
   ): Promise<void> {
-    const { slots, waitMs } = this.#parts;
+    const { upstreamLimit, waitMs } = this.#parts;
     let release: (() => void) | undefined;
     const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Uint8Array>> => {
-      release = await slots.acquire(repository.id.key, question.signal, waitMs);
+      release = await upstreamLimit.acquire(repository.id.key, question.signal, waitMs);
       if (release === undefined) throw new Error("no turn to ask the code host came in time");
       return packBytes(await this.#options.source.fetch(question, requestFor(wants, refs, format)));
     };

@@ -84,7 +84,7 @@ export interface BodyHead {
 
 /**
  * Reads one body: first its head, and the rest only if the caller asks for it. What is not asked for is neither read from
- * the socket nor inflated. The request is never destroyed: its connection is needed for the answer.
+ * the socket nor inflated. The request is never destroyed: its connection is needed for the response.
  */
 export class BodyReader {
   readonly #maxBytes: number;

@@ -49,7 +49,7 @@ interface KnownFetch extends DecodedFetch {
 
 /**
  * Decodes bodies of commands, and remembers the latest ones: clones of one repository send the same bytes, and
- * with hundreds of refs decoding them again costs a tenth of a whole answer. Equal bytes (by SHA-256) give the very same
+ * with hundreds of refs decoding them again costs a tenth of a whole response. Equal bytes (by SHA-256) give the very same
  * objects, so that callers which keep something for one of them find it again.
  */
 export class RequestCache {

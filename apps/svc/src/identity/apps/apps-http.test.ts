@@ -52,7 +52,7 @@ describe("apps and webhooks over HTTP", () => {
     headers: Record<string, string> = {},
     token = admin,
   ): Promise<Answer> => {
-    const answer = await fetch(svc.url + path, {
+    const response = await fetch(svc.url + path, {
       method,
       redirect: "manual",
       headers: {
@@ -62,19 +62,19 @@ describe("apps and webhooks over HTTP", () => {
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    const text = await answer.text();
-    const isJson = (answer.headers.get("content-type") ?? "").includes("json");
+    const text = await response.text();
+    const isJson = (response.headers.get("content-type") ?? "").includes("json");
     return {
-      status: answer.status,
-      headers: answer.headers,
+      status: response.status,
+      headers: response.headers,
       text,
       json: (isJson ? JSON.parse(text) : {}) as Answer["json"],
     };
   };
   const register = async (): Promise<string> => {
-    const answer = await send("POST", "/api/apps", { app_id: String(app.id), private_key: app.privateKey });
-    assert.equal(answer.status, 201, answer.text);
-    return String(answer.json["id"]);
+    const response = await send("POST", "/api/apps", { app_id: String(app.id), private_key: app.privateKey });
+    assert.equal(response.status, 201, response.text);
+    return String(response.json["id"]);
   };
 
   it("POST, GET, PATCH, DELETE /api/apps and POST check [svc 6.16]", async () => {
@@ -133,14 +133,14 @@ describe("apps and webhooks over HTTP", () => {
   ];
   for (const [name, body, status, pointer] of bad) {
     it(`bad input: ${name}`, async () => {
-      const answer = await send("POST", "/api/apps", body);
-      assert.equal(answer.status, status, answer.text);
-      const errors = answer.json["errors"] as { pointer: string }[];
+      const response = await send("POST", "/api/apps", body);
+      assert.equal(response.status, status, response.text);
+      const errors = response.json["errors"] as { pointer: string }[];
       assert.ok(
         errors.some((each) => each.pointer === pointer),
-        answer.text,
+        response.text,
       );
-      assert.doesNotMatch(answer.text + svc.log(), /planted|drop table/);
+      assert.doesNotMatch(response.text + svc.log(), /planted|drop table/);
     });
   }
 
@@ -187,23 +187,23 @@ describe("apps and webhooks over HTTP", () => {
       });
     /** The form's address and content, out of the page. */
     const begin = async (): Promise<{ action: string; manifest: string; policy: string }> => {
-      const answer = await page("/admin/apps/manifest", { name: "acme svc", owner: "acme" });
-      const text = await answer.text();
+      const response = await page("/admin/apps/manifest", { name: "acme svc", owner: "acme" });
+      const text = await response.text();
       const unescaped = (part: string | undefined): string =>
         (part ?? "").replaceAll("&quot;", '"').replaceAll("&amp;", "&");
       return {
         action: unescaped(/method="post" action="(http[^"]*)"/.exec(text)?.[1]),
         manifest: unescaped(/name="manifest" value="([^"]*)"/.exec(text)?.[1]),
-        policy: answer.headers.get("content-security-policy") ?? "",
+        policy: response.headers.get("content-security-policy") ?? "",
       };
     };
     const confirm = async ({ action, manifest }: { action: string; manifest: string }): Promise<URL> => {
-      const answer = await fetch(action, {
+      const response = await fetch(action, {
         method: "POST",
         redirect: "manual",
         body: new URLSearchParams({ manifest }),
       });
-      return new URL(answer.headers.get("location") ?? "");
+      return new URL(response.headers.get("location") ?? "");
     };
 
     it("creates an app at the code host and registers it", async () => {
@@ -228,8 +228,8 @@ describe("apps and webhooks over HTTP", () => {
     });
 
     it("names that the code host would not take are refused here", async () => {
-      const answer = await page("/admin/apps/manifest", { name: "", owner: "a/b" });
-      assert.equal(answer.status, 422);
+      const response = await page("/admin/apps/manifest", { name: "", owner: "a/b" });
+      assert.equal(response.status, 422);
     });
   });
 
@@ -241,7 +241,7 @@ describe("apps and webhooks over HTTP", () => {
       const signature = createHmac("sha256", options.secret ?? "planted-hook-secret")
         .update(body)
         .digest("hex");
-      const answer = await fetch(`${svc.url}/hooks/push`, {
+      const response = await fetch(`${svc.url}/hooks/push`, {
         method: "POST",
         headers: {
           "content-type": "application/json",
@@ -251,10 +251,10 @@ describe("apps and webhooks over HTTP", () => {
         },
         body,
       });
-      const text = await answer.text();
+      const text = await response.text();
       return {
-        status: answer.status,
-        headers: answer.headers,
+        status: response.status,
+        headers: response.headers,
         text,
         json: JSON.parse(text) as Answer["json"],
       };
@@ -263,20 +263,20 @@ describe("apps and webhooks over HTTP", () => {
       JSON.stringify({ ref: "refs/heads/main", repository: { full_name: name } });
 
     it("a push warms the repository immediately [svc 6.16]", async () => {
-      const answer = await deliver(push("acme/app"));
-      assert.deepEqual([answer.status, answer.json["status"], warmed], [202, "started", ["acme/app"]]);
+      const response = await deliver(push("acme/app"));
+      assert.deepEqual([response.status, response.json["status"], warmed], [202, "started", ["acme/app"]]);
       assert.equal((await svc.audited())[0]?.action, "webhook.received");
     });
 
     it("Gitea's header is read too", async () => {
       const body = push("acme/app");
       const signature = createHmac("sha256", "planted-hook-secret").update(body).digest("hex");
-      const answer = await fetch(`${svc.url}/hooks/push`, {
+      const response = await fetch(`${svc.url}/hooks/push`, {
         method: "POST",
         headers: { "x-gitea-event": "push", "x-gitea-signature": signature },
         body,
       });
-      assert.equal(answer.status, 202);
+      assert.equal(response.status, 202);
       assert.deepEqual(warmed, ["acme/app"]);
     });
 
@@ -302,8 +302,8 @@ describe("apps and webhooks over HTTP", () => {
         [JSON.stringify({ repository: { full_name: 5 } }), "push"],
         [JSON.stringify({ repository: null }), "push"],
       ] as const) {
-        const answer = await deliver(body, { event });
-        assert.deepEqual([answer.status, answer.json["status"]], [202, "ignored"], body);
+        const response = await deliver(body, { event });
+        assert.deepEqual([response.status, response.json["status"]], [202, "ignored"], body);
       }
       assert.deepEqual(warmed, []);
     });
@@ -317,8 +317,8 @@ describe("apps and webhooks over HTTP", () => {
     ];
     for (const [name, headers] of unsigned) {
       it(`refused: ${name}`, async () => {
-        const answer = await deliver(push("acme/app"), { headers });
-        assert.equal(answer.status, 401);
+        const response = await deliver(push("acme/app"), { headers });
+        assert.equal(response.status, 401);
         assert.deepEqual(warmed, []);
         assert.equal((await svc.audited())[0]?.outcome, "denied");
       });
@@ -343,8 +343,8 @@ describe("apps and webhooks over HTTP", () => {
           },
         });
         sent.on("error", reject);
-        sent.on("response", (answer) => {
-          resolve(answer.statusCode ?? 0);
+        sent.on("response", (response) => {
+          resolve(response.statusCode ?? 0);
           sent.destroy();
         });
         sent.write("{");
@@ -367,28 +367,28 @@ describe("apps and webhooks over HTTP", () => {
         warm: () => "started",
       });
       const forged = `sha256=${"0".repeat(64)}`;
-      const answers = Array.from({ length: 8 }, async () => stuck(forged, slow.url));
-      answers.push(stuck(forged, slow.url));
+      const responses = Array.from({ length: 8 }, async () => stuck(forged, slow.url));
+      responses.push(stuck(forged, slow.url));
       // The ninth says that all places are taken.
-      assert.equal(await Promise.race(answers), 503);
+      assert.equal(await Promise.race(responses), 503);
       ahead = 1000;
       const body = push("acme/app");
       const signature = createHmac("sha256", "planted-hook-secret").update(body).digest("hex");
-      const answer = await fetch(`${slow.url}/hooks/push`, {
+      const response = await fetch(`${slow.url}/hooks/push`, {
         method: "POST",
         headers: { "x-github-event": "push", "x-hub-signature-256": `sha256=${signature}` },
         body,
       });
-      assert.equal(answer.status, 202);
+      assert.equal(response.status, 202);
       await slow.stop();
-      const ended = await Promise.allSettled(answers);
+      const ended = await Promise.allSettled(responses);
       assert.equal(ended.filter((each) => each.status === "fulfilled" && each.value === 408).length, 1);
     });
 
     it("without any secret there is nothing", async () => {
       const bare = await startAdministration();
-      const answer = await fetch(`${bare.url}/hooks/push`, { method: "POST", body: "{}" });
-      assert.equal(answer.status, 404);
+      const response = await fetch(`${bare.url}/hooks/push`, { method: "POST", body: "{}" });
+      assert.equal(response.status, 404);
       await bare.stop();
     });
   });

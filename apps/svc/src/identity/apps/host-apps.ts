@@ -172,16 +172,16 @@ export class HostAppsClient {
     const key = readAppKey(app.privateKey);
     if (typeof key === "string") throw new SvcError("app_refused", `The app's private key ${key}`);
     const jwt = appJwt(app.appId, key, this.#clock.now());
-    const answer = await this.#client.ask(method, this.#host.apiUrl + path, {
+    const response = await this.#client.ask(method, this.#host.apiUrl + path, {
       authorization: new Secret(`Bearer ${jwt.reveal()}`),
       ...(json === undefined ? {} : { json }),
     });
-    if (answer.status === 401) {
+    if (response.status === 401) {
       throw new SvcError("app_refused", `The code host does not take the key of app ${app.appId}`, {
         hint: "Check the app's id and key, and this machine's clock.",
       });
     }
-    return answer;
+    return response;
   }
 
   #useless(path: string, status: number): SvcError {

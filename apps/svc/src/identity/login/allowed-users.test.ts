@@ -122,7 +122,7 @@ describe("login.allowed_users and login.allowed_organizations, after the login",
     assert.equal(await allowed.isStillAllowed(ALICE), false);
   });
 
-  it("an answer to a question under former lists is not remembered", async () => {
+  it("a response to a question under former lists is not remembered", async () => {
     const allowed = rules({ organizations: ["acme"] });
     const before = allowed.isStillAllowed(ALICE);
     allowed.setAllowed({ users: [], organizations: ["other"] });

@@ -212,7 +212,7 @@ describe("login over HTTP, in production mode", () => {
     assert.doesNotMatch(page, /planted/);
   });
 
-  it("no secret of a login is in the log, the audit or the answers", async () => {
+  it("no secret of a login is in the log, the audit or the responses", async () => {
     const browser = new Browser(base);
     await browser.signIn();
     host.inject({ path: /access_token$/, times: 1 }, { status: 500, body: "planted" });

@@ -11,14 +11,14 @@ describe("logins of development mode", () => {
 
   /** Sends the form of the login page. Gives the session's token, from its cookie. */
   const signIn = async (username: string, earlier?: string): Promise<string> => {
-    const answer = await fetch(`${svc.url}/admin/login`, {
+    const response = await fetch(`${svc.url}/admin/login`, {
       method: "POST",
       redirect: "manual",
       headers: { origin: svc.url, ...(earlier === undefined ? {} : { cookie: `svc_session=${earlier}` }) },
       body: new URLSearchParams({ username, role: "admin" }),
     });
-    assert.equal(answer.status, 303);
-    return /svc_session=(\w+)/.exec(answer.headers.get("set-cookie") ?? "")?.[1] ?? "";
+    assert.equal(response.status, 303);
+    return /svc_session=(\w+)/.exec(response.headers.get("set-cookie") ?? "")?.[1] ?? "";
   };
   const statusOf = async (token: string): Promise<number> =>
     (await fetch(`${svc.url}/api/session`, { headers: { authorization: `Bearer ${token}` } })).status;

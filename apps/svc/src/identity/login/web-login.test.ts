@@ -79,8 +79,8 @@ describe("login with an account of the code host", () => {
 
   /** The callback of the browser after the code host's page. */
   const consent = async (begun: BegunLogin): Promise<LoginCallback> => {
-    const answer = await fetch(begun.location, { redirect: "manual" });
-    const url = new URL(answer.headers.get("location") ?? "");
+    const response = await fetch(begun.location, { redirect: "manual" });
+    const url = new URL(response.headers.get("location") ?? "");
     assert.equal(url.origin + url.pathname, `${BASE}/auth/callback`);
     const get = (name: string): string | null => url.searchParams.get(name);
     return { code: get("code"), state: get("state"), error: get("error"), issuer: get("iss") };

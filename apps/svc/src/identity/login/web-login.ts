@@ -146,7 +146,7 @@ export class WebLogin {
       throw loginRefused("This sign-in was not begun in this browser, was ended before, or took too long");
     }
     if (oauth.isForeignIssuer(callback.issuer))
-      throw loginRefused("The answer does not come from the code host");
+      throw loginRefused("The response does not come from the code host");
     if (callback.error !== null) {
       throw loginRefused(
         callback.error === "access_denied"
@@ -154,7 +154,7 @@ export class WebLogin {
           : "The code host ended the sign-in with an error",
       );
     }
-    if (callback.code === null) throw loginRefused("The code host's answer is not complete");
+    if (callback.code === null) throw loginRefused("The code host's response is not complete");
     const credential = await oauth.exchange({
       code: callback.code,
       verifier: new Secret(kept.verifier),

@@ -5,7 +5,7 @@ import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 const LINGER_MS = 2000;
 
 /** Ends a request with an error in the shape of the code host's own API: clients show `message`. */
-export function answerApiError(
+export function sendApiError(
   context: RequestContext,
   status: number,
   message: string,

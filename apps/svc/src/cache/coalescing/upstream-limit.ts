@@ -10,7 +10,7 @@ interface Waiter {
  * Turns for fetches from the code host: a maximum over all, and {@link MAX_PER_REPOSITORY} per repository.
  * First come, first served, among those whose repository has room; but fills come first.
  */
-export class UpstreamSlots {
+export class UpstreamLimit {
   readonly #max: number;
   readonly #running = new Map<string, number>();
   #total = 0;
@@ -23,9 +23,9 @@ export class UpstreamSlots {
   /**
    * Waits for a turn.
    *
-   * @param waitMs milliseconds that are left to wait; 0 or less: only a turn that is free right now is taken
-   * @param first before all that wait: for a fill, after which most of them need no turn
-   * @returns what gives the turn back, to be called once; undefined if none came in time or the signal fired
+   * @param waitMs maximum milliseconds to wait; 0 or less: take a turn only if one is free now
+   * @param first true for a fill: it gets its turn before all waiting requests, most of which need none after it
+   * @returns function that returns the turn; undefined if no turn was free in time or the signal fired
    */
   async acquire(
     repository: string,
@@ -47,11 +47,11 @@ export class UpstreamSlots {
     };
   }
 
-  /** Waits until `#giveBack` occupies a turn for this caller; false: it gave up first. */
+  /** Waits until `#giveBack` occupies a turn for this caller. @returns false if the caller gave up first */
   async #wait(repository: string, signal: AbortSignal, waitMs: number, first: boolean): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const waiter: Waiter = { repository, start: () => resolve(true) };
-    // Off the list in the same turn: a turn must never be given to somebody who left.
+    // The waiter is removed synchronously, so that no turn is given to a caller that left.
     const giveUp = (): void => {
       this.#waiting = this.#waiting.filter((other) => other !== waiter);
       resolve(false);

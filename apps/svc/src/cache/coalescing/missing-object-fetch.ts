@@ -6,12 +6,12 @@ import {
   type ObjectFormat,
 } from "@devplat/git-protocol";
 import { GitStoreError, type Ref } from "@devplat/git-store";
-import { withBody, type UpstreamAnswer } from "../../upstream/upstream.ts";
+import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
 import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
 import type { FetchJob } from "../fetch-plan.ts";
 import { SURVEYED_PREFIXES, shareHistory, type MissingWants, type Mirror } from "@devplat/git-mirror";
 import { packBytes } from "./pack-stream.ts";
-import type { UpstreamSlots } from "./slots.ts";
+import type { UpstreamLimit } from "./upstream-limit.ts";
 
 /** Ids that the code host is told are here. More than git sends in a first round; their history is implied. */
 const MAX_HAVES = 512;
@@ -20,66 +20,66 @@ const MAX_ERROR_BYTES = 64 * 1024;
 
 /**
  * Result of fetching the objects that the mirror lacks.
- * - `filled`: they are here; `asked`: the code host gave them to this fetch, and no other fill had brought them.
- * - `unrelated`: they are here, and belong to another history than all that was here before.
- * - `refused`: the code host's answer is for the one that asked.
- * - `busy`: no turn came in time.
+ * - `filled`: the mirror has them. `fetched`: this fetch got them from the code host, not another fill.
+ * - `unrelated`: the mirror has them, and they share no history with its older objects.
+ * - `refused`: the code host's response is for the caller whose credential was used.
+ * - `busy`: the limit gave no turn in time.
  */
-export type BaseFetchOutcome =
-  | { readonly kind: "filled"; readonly asked: boolean }
+export type MissingObjectFetchOutcome =
+  | { readonly kind: "filled"; readonly fetched: boolean }
   | { readonly kind: "unrelated" }
   | { readonly kind: "busy" }
-  | { readonly kind: "refused"; readonly answer: UpstreamAnswer };
+  | { readonly kind: "refused"; readonly response: UpstreamResponse };
 
-/** A fetch of the objects that the store lacks, under way. */
-export interface BaseFetch {
-  readonly outcome: Promise<BaseFetchOutcome>;
-  /** Resolves with the first byte of the code host's answer; it may never do. */
+/** A running fetch of objects that the mirror lacks. */
+export interface MissingObjectFetch {
+  readonly outcome: Promise<MissingObjectFetchOutcome>;
+  /** Resolves with the first byte of the code host's response. It may never resolve. */
   readonly firstByte: Promise<void>;
 }
 
-/** The code host's answer holds no pack. */
+/** The code host's response has no pack. */
 class FetchRefused extends Error {
-  readonly answer: UpstreamAnswer;
+  readonly response: UpstreamResponse;
 
-  constructor(answer: UpstreamAnswer) {
+  constructor(response: UpstreamResponse) {
     super("the code host refused a fetch");
-    this.answer = answer;
+    this.response = response;
   }
 }
 
-/** No turn came in time. */
+/** The limit gave no turn in time. */
 class NoTurn extends Error {}
 
-/** The code host could not be asked; the cause is what asking threw. */
-export class AskFailed extends Error {}
+/** The request to the code host failed. Its error is the cause. */
+export class RequestFailed extends Error {}
 
-/** The code host's response broke off, or holds no sound pack. */
-export class AnswerBroke extends Error {}
+/** The code host's response broke off, or has no sound pack. */
+export class ResponseBroken extends Error {}
 
 /**
- * Fetches the objects that a mirror lacks for a request: only the missing wants, with the store's tips as haves, so that clients
- * which are behind by different amounts cost the code host one delta. One fetch per set of missing wants; it goes on
- * when its caller leaves, because the store has use for it.
+ * Fetches the objects that a mirror lacks for a request. It requests only the missing wants, with the mirror's refs as
+ * haves. So the code host makes one delta for clients that are behind by different amounts. There is one fetch for each
+ * set of missing wants. It continues when its caller leaves, because the mirror needs the objects too.
  */
-export class BaseFetches {
-  readonly #slots: UpstreamSlots;
-  readonly #running = new Map<string, BaseFetch>();
+export class MissingObjectFetches {
+  readonly #limit: UpstreamLimit;
+  readonly #running = new Map<string, MissingObjectFetch>();
 
-  constructor(slots: UpstreamSlots) {
-    this.#slots = slots;
+  constructor(limit: UpstreamLimit) {
+    this.#limit = limit;
   }
 
-  /** The fetch of the same objects that somebody else set off. */
-  running(job: FetchJob, missing: MissingWants): BaseFetch | undefined {
+  /** The running fetch of the same objects, if another request started one. */
+  running(job: FetchJob, missing: MissingWants): MissingObjectFetch | undefined {
     return this.#running.get(keyOf(job, missing));
   }
 
   /**
-   * @param waitMs for a turn, at most
-   * @throws in `outcome`: AskFailed, AnswerBroke, or the error of the pack or the disk
+   * @param waitMs maximum milliseconds to wait for a turn
+   * @throws in `outcome`: RequestFailed, ResponseBroken, or the error of the pack or the disk
    */
-  fetch(job: FetchJob, missing: MissingWants, mirror: Mirror, waitMs: number): BaseFetch {
+  fetch(job: FetchJob, missing: MissingWants, mirror: Mirror, waitMs: number): MissingObjectFetch {
     const key = keyOf(job, missing);
     const { promise: firstByte, resolve } = Promise.withResolvers<void>();
     const outcome = this.#fetch(job, missing, mirror, waitMs, resolve).finally(() =>
@@ -96,45 +96,45 @@ export class BaseFetches {
     mirror: Mirror,
     waitMs: number,
     begun: () => void,
-  ): Promise<BaseFetchOutcome> {
+  ): Promise<MissingObjectFetchOutcome> {
     const { repository, format } = job;
     const { signal } = new AbortController();
     const before = [...view.refs.values()].map(({ oid }) => oid);
     const related = tips.oids.values().some((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
     let release: (() => void) | undefined;
-    let asked = false;
+    let fetched = false;
     const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Buffer>> => {
-      asked = true;
-      release = await this.#slots.acquire(repository.id.key, signal, waitMs);
+      fetched = true;
+      release = await this.#limit.acquire(repository.id.key, signal, waitMs);
       if (release === undefined) throw new NoTurn();
-      const answer = await job.upstream
+      const response = await job.upstream
         .fetch(requestFor(wants, refs, format), signal)
         .catch((cause: unknown) => {
-          throw new AskFailed("the code host could not be asked", { cause });
+          throw new RequestFailed("the request to the code host failed", { cause });
         });
-      if (!isUploadPackResult(answer)) throw new FetchRefused(answer);
-      return packOf(answer, begun);
+      if (!isUploadPackResult(response)) throw new FetchRefused(response);
+      return packOf(response, begun);
     };
     try {
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
       await mirror.receive({ open, format, wants, shown: tips.refs.values(), covered });
     } catch (error) {
       if (error instanceof NoTurn) return { kind: "busy" };
-      if (error instanceof FetchRefused) return { kind: "refused", answer: error.answer };
-      // The store was looked at before: what does not fit is the pack that came, and the store is not to suffer for it.
+      if (error instanceof FetchRefused) return { kind: "refused", response: error.response };
+      // The mirror was checked before, so the fault is in the received pack. The mirror must not be repaired for it.
       if (error instanceof GitStoreError && error.code !== "locked") {
-        throw new AnswerBroke("the code host's pack cannot be taken in", { cause: error });
+        throw new ResponseBroken("the code host's pack cannot be stored", { cause: error });
       }
       throw error;
     } finally {
       release?.();
     }
-    if (related || !asked) return { kind: "filled", asked };
+    if (related || !fetched) return { kind: "filled", fetched };
     const now = await mirror.view(format);
-    if (now === undefined) return { kind: "filled", asked };
+    if (now === undefined) return { kind: "filled", fetched };
     try {
       const same = await shareHistory(now, [...wants, ...tips.oids], before);
-      return same ? { kind: "filled", asked } : { kind: "unrelated" };
+      return same ? { kind: "filled", fetched } : { kind: "unrelated" };
     } finally {
       now.release();
     }
@@ -176,17 +176,17 @@ export function requestFor(
 /**
  * The pack of a response. An error in place of the pack becomes a refusal with the response's own bytes.
  *
- * @param arrives called with each chunk of the answer
+ * @param arrives called with each chunk of the response
  */
 export async function* packOf(
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   arrives: () => void = () => undefined,
 ): AsyncGenerator<Buffer, void, undefined> {
   const head: Buffer[] = [];
   let size = 0;
   let begun = false;
   const watched = async function* (): AsyncGenerator<Buffer> {
-    for await (const chunk of answer.chunks) {
+    for await (const chunk of response.chunks) {
       arrives();
       if (!begun && size < MAX_ERROR_BYTES) head.push(chunk);
       size += chunk.length;
@@ -200,7 +200,7 @@ export async function* packOf(
     }
   } catch (error) {
     const refused = !begun && error instanceof ProtocolError && error.code === "remote_error";
-    if (refused) throw new FetchRefused(withBody(answer, Buffer.concat(head)));
-    throw new AnswerBroke("the code host's answer broke off", { cause: error });
+    if (refused) throw new FetchRefused(withBody(response, Buffer.concat(head)));
+    throw new ResponseBroken("the code host's response broke off", { cause: error });
   }
 }
