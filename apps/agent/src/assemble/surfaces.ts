@@ -1,8 +1,10 @@
 import { CsrfTokens, EventStreams } from "@devplat/web-kit";
 import type { StoreParts } from "./store.ts";
+import { assembleWeb, type WebParts } from "./web.ts";
 import type { Host } from "../host.ts";
 import { signOut } from "../auth/sign-out.ts";
 import type { LoadedConfig } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
 import { ensureFolder } from "../agent-files/places.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
@@ -25,7 +27,7 @@ import { ConfigurationView } from "../config/configuration-view.ts";
 import { PortGuard } from "../surfaces/web/access/port-guard.ts";
 import { systemSocketOwners } from "../surfaces/web/access/socket-owners.ts";
 import { LiveUpdates } from "../surfaces/web/routes/live-updates.ts";
-import { WebServer, type WebServerOptions } from "../surfaces/web/server.ts";
+import type { WebServer, WebServerOptions } from "../surfaces/web/server.ts";
 import { SetupState } from "../surfaces/web/state/setup-state.ts";
 import { WebLogin } from "../surfaces/web/state/web-login.ts";
 
@@ -77,11 +79,10 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   };
   const fanOut = new PeerFanOut({ patterns: config.store.token_socket, home: places.home, logger });
   const web = config.web.enabled
-    ? new WebServer({
-        ...shared,
-        ...webOptions(host, parts),
-        clipboard: new PeersFirstClipboard(fanOut, desktop),
-      })
+    ? assembleWeb(
+        { ...shared, ...webParts(host, parts), clipboard: new PeersFirstClipboard(fanOut, desktop) },
+        webOptions(config),
+      )
     : undefined;
   if (web !== undefined) surfaces.add(web);
 
@@ -125,15 +126,19 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   return web;
 }
 
-/** Options that only the pages need. */
-function webOptions(
+function webOptions({ web }: Config): WebServerOptions {
+  return {
+    listen: web.listen,
+    requireUnlock: web.require_unlock,
+    texts: { login: web.login_text, secretView: web.secret_view_text },
+  };
+}
+
+/** Parts that only the web port needs. */
+function webParts(
   { places, clock, logger }: Host,
   { daemon, current, preview, tokens, logins, signIn, facts }: SurfaceFoundation,
-): Omit<
-  WebServerOptions,
-  "view" | "secrets" | "signIn" | "enrolments" | "actions" | "clipboard" | "configuration" | "logger"
-> {
-  const { web } = current().config;
+): Pick<WebParts, "login" | "signOut" | "setup" | "ruleControl" | "runtimeFolder" | "guard" | "clock"> {
   const needsCertificate = async (): Promise<boolean> => {
     await tokens?.certificates?.current().catch(() => undefined);
     return tokens?.certificates?.bootstrapState().active ?? false;
@@ -149,11 +154,8 @@ function webOptions(
       preview,
       onChange: () => daemon.wake(),
     }),
-    listen: web.listen,
-    requireUnlock: web.require_unlock,
     runtimeFolder: places.runtime,
     guard: new PortGuard(systemSocketOwners),
-    texts: { login: web.login_text, secretView: web.secret_view_text },
     clock,
   };
 }

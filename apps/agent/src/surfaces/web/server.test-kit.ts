@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer, text } from "node:stream/consumers";
-import { Secret, systemClock, type LogFields, type Logger } from "@devplat/base";
+import { Secret, systemClock, type Clock, type LogFields, type Logger } from "@devplat/base";
 import { openEmbeddedStore, userRoot, type SecretStore } from "@devplat/secret-store";
 import { embeddedSignIn } from "../../auth/sign-in.ts";
 import { parseConfig } from "../../config/load.ts";
@@ -26,7 +26,8 @@ import { PortGuard } from "./access/port-guard.ts";
 import { systemSocketOwners } from "./access/socket-owners.ts";
 import { testLogin, type TestLoginOptions } from "./login.test-kit.ts";
 import { SetupState } from "./state/setup-state.ts";
-import { WebServer, type WebServerOptions } from "./server.ts";
+import type { WebServerOptions } from "./server.ts";
+import { assembleWeb, type WebParts } from "../../assemble/web.ts";
 
 export interface Answer {
   readonly status: number;
@@ -69,7 +70,8 @@ export interface TestServer {
 }
 
 export async function startTestServer(
-  options: Partial<Pick<WebServerOptions, "requireUnlock" | "clock" | "texts">> & {
+  options: Partial<Pick<WebServerOptions, "requireUnlock" | "texts">> & {
+    clock?: Clock;
     guard?: PortGuard;
     listen?: string;
     /** Default: a new folder, removed at the end. */
@@ -130,7 +132,7 @@ export async function startTestServer(
     token: () => (token === undefined ? undefined : new Secret(token)),
     invalidate: () => view.set({ status: { authenticated: false } }),
   };
-  const server = new WebServer({
+  const parts: WebParts = {
     view,
     enrolments,
     setup: new SetupState(storeFolder),
@@ -139,8 +141,6 @@ export async function startTestServer(
       signedOut += 1;
       view.set({ status: { authenticated: false } });
     },
-    listen,
-    requireUnlock,
     runtimeFolder,
     logger,
     secrets: new SecretEditor({
@@ -166,9 +166,10 @@ export async function startTestServer(
       sources: ["/home/ada/.config/daemon/config.yaml"],
     })),
     clock: options.clock ?? systemClock,
-    texts: options.texts ?? { login: "", secretView: "" },
     guard: options.guard ?? new PortGuard(systemSocketOwners),
-  });
+  };
+  const texts = options.texts ?? { login: "", secretView: "" };
+  const server = assembleWeb(parts, { listen, requireUnlock, texts });
   await server.start();
   const { url } = server;
   const { host, hostname, port } = new URL(url);

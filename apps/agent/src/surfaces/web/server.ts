@@ -2,54 +2,50 @@ import { once } from "node:events";
 import type { IncomingMessage, RequestListener, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { bindLocalhost, systemCode, type Clock } from "@devplat/base";
-import { Assets, CsrfTokens, EventStreams, addCommonAssets } from "@devplat/web-kit";
 import { closeServer, createBoundedServer } from "../http-api/bounded-server.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Problem } from "../http-api/problem.ts";
 import type { Surface, SurfaceStatus } from "../surface.ts";
 import { AgentError } from "../../errors.ts";
-import { Connections, MAX_WEB_CONNECTIONS } from "./connections.ts";
+import { MAX_WEB_CONNECTIONS, type Connections } from "./connections.ts";
 import { WebAccessCheck } from "./access/access-check.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
-import { LiveUpdates } from "./routes/live-updates.ts";
-import { addPageAssets } from "./pages/layout.ts";
 import { renderMarkdown } from "./pages/markdown.ts";
 import type { PortGuard } from "./access/port-guard.ts";
 import { portOwner } from "./access/port-owner.ts";
-import type { SiteParts } from "./routes/route-parts.ts";
+import type { RouteParts, SiteParts } from "./routes/route-parts.ts";
 import { routes } from "./routes/routes.ts";
-import { Sessions } from "./access/sessions.ts";
-import { WebKey } from "./access/web-key.ts";
+import type { Sessions } from "./access/sessions.ts";
+import type { WebKey } from "./access/web-key.ts";
 
 /** Ended sessions are looked for this often, in milliseconds. */
 const SESSION_SWEEP_MS = 60_000;
 /** Refused requests are logged once in this time, in milliseconds, so that they do not fill the log. */
 const REFUSAL_LOG_MS = 60_000;
 
-export interface WebServerOptions extends SiteParts {
-  /** `web.listen`; port 0 takes any free one. */
+/** Values of the configuration. */
+export interface WebServerOptions {
+  /** `web.listen`. Port 0 takes any free port. */
   readonly listen: string;
-  /** `web.require_unlock`: `auto` asks for it exactly where the owner of a connection cannot be read. */
+  /** `web.require_unlock`: `auto` requires it only where the owner of a connection cannot be read. */
   readonly requireUnlock: "auto" | boolean;
-  /** Folder for the web key, with mode 0700. */
-  readonly runtimeFolder: string;
-  /** `web.login_text` and `web.secret_view_text`, Markdown; empty for none. */
+  /** `web.login_text` and `web.secret_view_text`, Markdown. Empty for none. */
   readonly texts: { readonly login: string; readonly secretView: string };
-  readonly clock: Clock;
+}
+
+export interface WebServerParts extends SiteParts, Pick<RouteParts, "csrf" | "streams" | "live" | "assets"> {
   readonly guard: PortGuard;
+  readonly webKey: WebKey;
+  readonly sessions: Sessions;
+  readonly connections: Connections;
+  readonly clock: Clock;
 }
 
 /** The daemon's web UI and JSON API on a loopback port. */
 export class WebServer implements Surface {
+  readonly #parts: WebServerParts;
   readonly #options: WebServerOptions;
   readonly #listen: ListenAddress;
-  readonly #clock: Clock;
-  readonly #guard: PortGuard;
-  readonly #webKey: WebKey;
-  readonly #streams = new EventStreams();
-  readonly #sessions: Sessions;
-  readonly #live: LiveUpdates;
-  readonly #connections = new Connections();
   /** One for each address: `localhost` has two. */
   #servers: Server[] = [];
   #url = "";
@@ -58,31 +54,20 @@ export class WebServer implements Surface {
   #refusalLoggedAt = Number.NEGATIVE_INFINITY;
 
   /** @throws AgentError `listen_refused` when the address is not loopback */
-  constructor(options: WebServerOptions) {
+  constructor(parts: WebServerParts, options: WebServerOptions) {
+    this.#parts = parts;
     this.#options = options;
     this.#listen = parseListenAddress(options.listen);
-    this.#clock = options.clock;
-    this.#guard = options.guard;
-    this.#webKey = new WebKey(options.runtimeFolder);
-    this.#sessions = new Sessions((session) => this.#streams.closeOwned(session), this.#clock);
-    const { view, enrolments, signIn, logger } = options;
-    this.#live = new LiveUpdates({
-      view,
-      enrolments,
-      token: () => signIn.token(),
-      streams: this.#streams,
-      logger,
-    });
   }
 
-  /** `http://host:port`, once {@link WebServer.start} has resolved. */
+  /** `http://host:port`, after {@link WebServer.start} has resolved. */
   get url(): string {
     return this.#url;
   }
 
-  /** A link that lets the user's browser in once. */
+  /** Makes a link that admits the user's browser once. */
   issueLink(): { readonly url: string; readonly expiresAt: number } {
-    const { code, expiresAt } = this.#sessions.issueLink();
+    const { code, expiresAt } = this.#parts.sessions.issueLink();
     return { url: `${this.#url}/unlock?code=${code}`, expiresAt };
   }
 
@@ -91,43 +76,29 @@ export class WebServer implements Surface {
    * @throws AgentError `port_in_use`, naming the owner where it can be read
    */
   async start(): Promise<void> {
-    const ownersVisible = await this.#guard.works();
-    const unlockRequired =
-      this.#options.requireUnlock === "auto" ? !ownersVisible : this.#options.requireUnlock;
-    if (!ownersVisible && !unlockRequired) {
-      this.#options.logger.warn(
-        {},
-        "every user of this host can use the web port: web.require_unlock is false",
-      );
-    }
-    const answer = Promise.withResolvers<RequestListener>();
+    const { guard, sessions, webKey, connections, live, logger } = this.#parts;
+    const { requireUnlock } = this.#options;
+    const ownersVisible = await guard.works();
+    const unlockRequired = requireUnlock === "auto" ? !ownersVisible : requireUnlock;
+    if (!ownersVisible && !unlockRequired)
+      logger.warn({}, "every user of this host can use the web port: web.require_unlock is false");
+    const listener = Promise.withResolvers<RequestListener>();
     const accept = async (socket: Socket): Promise<void> => {
-      this.#connections.add(socket);
+      connections.add(socket);
       if (!ownersVisible) return;
-      if ((await this.#guard.ownerOf(socket)) === "own") this.#connections.accept(socket);
-      else this.#connections.refuse(socket);
+      if ((await guard.ownerOf(socket)) === "own") connections.accept(socket);
+      else connections.refuse(socket);
     };
     // The routes need the port, so requests wait for them. The owner of a connection is checked from the first one on.
     const port = await this.#bind(() => {
       const server = createBoundedServer(MAX_WEB_CONNECTIONS);
       server.on("connection", (socket: Socket) => void accept(socket));
-      server.on("request", (...exchange) => void answer.promise.then((serve) => serve(...exchange)));
+      server.on("request", (...args) => void listener.promise.then((serve) => serve(...args)));
       return server;
     });
 
-    const assets = new Assets();
-    addCommonAssets(assets);
-    addPageAssets(assets);
-    // Cookies know no ports: another daemon of this host must not take this one's name.
+    // Cookies have no port. Another daemon of this host must not get the same cookie name.
     const cookieName = `daemon_session_${port}`;
-    const { logger } = this.#options;
-    const [sessions, streams, live, guard, webKey] = [
-      this.#sessions,
-      this.#streams,
-      this.#live,
-      this.#guard,
-      this.#webKey,
-    ];
     const accessCheck = new WebAccessCheck({
       guard,
       sessions,
@@ -136,19 +107,13 @@ export class WebServer implements Surface {
       unlockRequired,
       cookieName,
     });
-    const csrf = new CsrfTokens(this.#clock);
     const texts = {
       login: await renderMarkdown(this.#options.texts.login),
       secretView: await renderMarkdown(this.#options.texts.secretView),
     };
     const app = routes({
-      ...this.#options,
+      ...this.#parts,
       accessCheck,
-      sessions,
-      csrf,
-      streams,
-      live,
-      assets,
       cookieName,
       texts,
       origin: () => this.#url,
@@ -158,13 +123,13 @@ export class WebServer implements Surface {
     const refusalOf = async (request: IncomingMessage): Promise<Problem | undefined> => {
       const refusal = await accessCheck.refusal(request);
       if (refusal !== undefined) this.#logRefusal(refusal);
-      else if (!ownersVisible && accessCheck.isUnlocked(request)) this.#connections.accept(request.socket);
+      else if (!ownersVisible && accessCheck.isUnlocked(request)) connections.accept(request.socket);
       return refusal;
     };
-    answer.resolve(guardedListener(app, refusalOf, logger));
+    listener.resolve(guardedListener(app, refusalOf, logger));
     await webKey.publish(this.#url);
-    this.#live.follow(this.#stopped.signal);
-    this.#sweep = setInterval(() => this.#sessions.endExpired(), SESSION_SWEEP_MS).unref();
+    live.follow(this.#stopped.signal);
+    this.#sweep = setInterval(() => sessions.endExpired(), SESSION_SWEEP_MS).unref();
     logger.info({ url: this.#url, unlock: unlockRequired }, "web UI listens");
   }
 
@@ -176,18 +141,19 @@ export class WebServer implements Surface {
     return {};
   }
 
-  /** Closes streams and connections, and withdraws the key. */
+  /** Closes streams and connections, and removes the web key. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     clearInterval(this.#sweep);
-    // One that waits for a push approval would wait on.
-    this.#options.login?.cancel();
-    await this.#webKey.withdraw();
-    const closeStreams = (): void => this.#streams.closeAll();
+    const { login, webKey, streams } = this.#parts;
+    // A login that waits for a push approval would not end.
+    login?.cancel();
+    await webKey.withdraw();
+    const closeStreams = (): void => streams.closeAll();
     await Promise.all(this.#servers.map((server) => closeServer(server, closeStreams)));
   }
 
-  /** Binds every address, and finds the URL that leads to what is bound and nothing else. @returns the port */
+  /** Binds every address, and sets a URL that leads only to bound addresses. @returns the port */
   async #bind(create: () => Server): Promise<number> {
     const { address, port, urlHost } = this.#listen;
     const bind = (host: string, at: number): Promise<number> => this.#bindOne(create(), host, at);
@@ -204,10 +170,10 @@ export class WebServer implements Surface {
     };
     const bound = await bindLocalhost(port, bind, unbind);
     const [only, second] = bound.addresses;
-    // The name would also lead to the address that is not ours.
+    // The name would also lead to the address of another program.
     const host = second === undefined && only !== undefined ? inUrl(only) : urlHost;
     if (host !== urlHost)
-      this.#options.logger.warn(
+      this.#parts.logger.warn(
         { address: host },
         "localhost is one address on this host; the web UI is there",
       );
@@ -237,10 +203,10 @@ export class WebServer implements Surface {
   }
 
   #logRefusal(problem: Problem): void {
-    const now = this.#clock.monotonic();
+    const now = this.#parts.clock.monotonic();
     if (now - this.#refusalLoggedAt < REFUSAL_LOG_MS) return;
     this.#refusalLoggedAt = now;
-    this.#options.logger.warn({ code: problem.code }, "request to the web port refused");
+    this.#parts.logger.warn({ code: problem.code }, "request to the web port refused");
   }
 }
 
