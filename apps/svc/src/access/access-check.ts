@@ -26,10 +26,10 @@ export interface AccessCheckOptions {
 }
 
 /**
- * No byte from the cache without an authorization by the code host (spec/svc.md section 2.1). An authorization of an
- * `ls-refs` that a client sent is remembered for a short time. For a fetch without one the code host is asked in the
- * client's name. A response to such a probe is remembered only if it renews an `ls-refs` of the client: a client that
- * never sends `ls-refs` is asked about each time, so that a revocation reaches it immediately.
+ * Ensures that no byte from the cache is sent without an authorization by the code host (spec/svc.md section 2.1). An
+ * authorization of an `ls-refs` that a client sent is remembered for a short time. For a fetch without one, a probe is
+ * sent with the client's credential. Its response is remembered only if it renews an `ls-refs` of the client. So a client
+ * that never sends `ls-refs` causes a probe each time, and a revocation takes effect immediately.
  */
 export class AccessCheck implements RefQueries {
   readonly #probes: RefProbes;
@@ -57,22 +57,22 @@ export class AccessCheck implements RefQueries {
    * Records the code host's authorization of a client's own `ls-refs`.
    *
    * @param body the whole response; undefined: too long to be kept
-   * @throws ProtocolError if its lines are not refs: then it is none
+   * @throws ProtocolError if its lines are not refs: then nothing is recorded
    */
   async recordAuthorization(
     access: Access,
-    askedAt: number,
+    sentAt: number,
     prefixes: readonly string[],
     body: Buffer | undefined,
   ): Promise<void> {
     const { owner, name } = access.target;
     await this.#refs.record(repositoryId(owner, name), prefixes, body);
-    this.#authorizations.record(this.#keyOf(access), askedAt);
+    this.#authorizations.record(this.#keyOf(access), sentAt);
   }
 
   /**
    * Deletes the authorization if the response to a request that reads refuses access: by 401, 403, 404, 410, 451 or a
-   * redirect, or by an `ERR` packet, when that is read. Every response of the code host to a request that reads must pass here.
+   * redirect, or by an `ERR` packet when that is read. The caller must pass every such response of the code host here.
    *
    * @returns the response to go on with
    */
@@ -91,37 +91,44 @@ export class AccessCheck implements RefQueries {
     this.#authorizations.refuse(this.#keyOf(access));
   }
 
-  /** Deletes the authorization after a refused push: who may not write may still read, so nothing else is affected. */
+  /** Deletes the authorization after a refused push. Other requests are not affected: the caller may still read. */
   forget(access: Access): void {
     this.#authorizations.forget(this.#keyOf(access));
   }
 
   /**
-   * Decides whether a fetch may read. {@link FetchAuthorization.checkWants} decides what it may be sent.
+   * Decides whether a fetch may read. {@link FetchAuthorization.checkWants} decides which data it may get.
    *
    * @param authorizedAt send time of the authorized `ls-refs` earlier in this body; undefined: there is none
    * @throws GitError as {@link authorize}
    */
   async authorizeFetch(
     request: AccessRequest,
-    asked: RequestedFetch,
+    requested: RequestedFetch,
     authorizedAt: number | undefined,
   ): Promise<FetchAuthorization | Refusal> {
     const { owner, name } = request.target;
     const refs = this.#refs.of(repositoryId(owner, name));
-    let askedAt = authorizedAt;
-    if (askedAt === undefined) {
-      const decision = await this.authorize(request, asked.command, prefixesFor(refs, asked.fetch));
+    let sentAt = authorizedAt;
+    if (sentAt === undefined) {
+      const decision = await this.authorize(request, requested.command, prefixesFor(refs, requested.fetch));
       if (decision.kind === "refused") return decision;
-      ({ askedAt } = decision);
+      ({ sentAt } = decision);
     }
-    return new FetchAuthorization({ queries: this, objects: this.#objects, refs, request, asked, askedAt });
+    return new FetchAuthorization({
+      queries: this,
+      objects: this.#objects,
+      refs,
+      request,
+      requested,
+      sentAt,
+    });
   }
 
   /**
    * Decides whether a request may read: by the remembered authorization, or by asking the code host.
    *
-   * @param prefixes of the refs that are asked for; any will do for an authorization
+   * @param prefixes of the requested refs; an authorization does not depend on them
    * @throws GitError if the code host does not answer, or the client causes too many probes
    */
   async authorize(
@@ -129,8 +136,8 @@ export class AccessCheck implements RefQueries {
     command: CommandRequest,
     prefixes: readonly string[],
   ): Promise<Decision> {
-    const askedAt = this.#authorizations.find(this.#keyOf(request));
-    if (askedAt !== undefined) return { kind: "authorized", askedAt };
+    const sentAt = this.#authorizations.find(this.#keyOf(request));
+    if (sentAt !== undefined) return { kind: "authorized", sentAt };
     return decisionOf(await this.ask(request, command, prefixes));
   }
 
@@ -145,14 +152,14 @@ export class AccessCheck implements RefQueries {
     request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
-    askedAt: number,
+    sentAt: number,
   ): Promise<Decision> {
-    if (this.#authorizations.isCurrent(this.#keyOf(request), askedAt)) return { kind: "authorized", askedAt };
-    // Without the limit: at most one for each fetch that was authorized, and this one has waited already.
+    if (this.#authorizations.isCurrent(this.#keyOf(request), sentAt)) return { kind: "authorized", sentAt };
+    // The limit does not apply: an authorized fetch causes one such probe, and this fetch has waited already.
     return decisionOf(await this.#probe(request, command, prefixes));
   }
 
-  /** Asks for refs with the caller's credential, in the fetch's object format. Records the refs of the response. Throws as above. */
+  /** Sends a probe with the caller's credential and the fetch's object format, and records the refs. Throws as above. */
   async ask(
     request: AccessRequest,
     command: CommandRequest,
@@ -174,7 +181,7 @@ export class AccessCheck implements RefQueries {
     const key = this.#keyOf(request);
     const response = await this.#probes.ask({
       shareKey: key,
-      mayShare: (askedAt) => this.#authorizations.isCurrent(key, askedAt),
+      mayShare: (sentAt) => this.#authorizations.isCurrent(key, sentAt),
       observe: (upstream) => this.observe(request, upstream),
       path: request.target.upstreamPath,
       authorization: request.authorization,
@@ -185,7 +192,7 @@ export class AccessCheck implements RefQueries {
     if (response.kind === "refused") return response;
     const { owner, name } = request.target;
     await this.#refs.record(repositoryId(owner, name), prefixes, response.body);
-    this.#authorizations.renew(key, response.askedAt);
+    this.#authorizations.renew(key, response.sentAt);
     return response;
   }
 
@@ -201,7 +208,7 @@ export class AccessCheck implements RefQueries {
 }
 
 function decisionOf(response: RefsResponse): Decision {
-  return response.kind === "refused" ? response : { kind: "authorized", askedAt: response.askedAt };
+  return response.kind === "refused" ? response : { kind: "authorized", sentAt: response.sentAt };
 }
 
 /** Capabilities of a fetch that decide on the response to `ls-refs`. */

@@ -1,7 +1,7 @@
 import type { CommandRequest } from "@devplat/git-protocol";
 import type { RefsResponse } from "./ref-probe.ts";
 
-/** A credential and the repository that it asks for. */
+/** A credential and the repository that it is used for. */
 export interface Access {
   /** Value of `Authorization` for the code host; undefined: none. */
   readonly authorization: string | undefined;
@@ -21,8 +21,8 @@ export interface AccessRequest extends Access {
 /** The code host refused; its response is for the caller. */
 export type Refusal = Extract<RefsResponse, { kind: "refused" }>;
 
-/** Result of asking whether a fetch may read; `askedAt` is when the request to the code host behind it was sent. */
-export type Decision = { readonly kind: "authorized"; readonly askedAt: number } | Refusal;
+/** Whether a fetch may read. `sentAt` is the time when the request to the code host was sent. */
+export type Decision = { readonly kind: "authorized"; readonly sentAt: number } | Refusal;
 
 /** Requests to the code host that a decision about a fetch needs, with the caller's credential. */
 export interface RefQueries {
@@ -32,11 +32,11 @@ export interface RefQueries {
    * @throws GitError if the code host does not answer, or the client causes too many probes
    */
   ask(request: AccessRequest, command: CommandRequest, prefixes: readonly string[]): Promise<RefsResponse>;
-  /** Confirms a decision that was made at `askedAt`, immediately before the first byte of cached data is sent. */
+  /** Confirms a decision that was made at `sentAt`, immediately before the first byte of cached data is sent. */
   confirm(
     request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
-    askedAt: number,
+    sentAt: number,
   ): Promise<Decision>;
 }

@@ -28,9 +28,9 @@ describe("AuthorizationCache", () => {
   it("counts for its seconds from when the request was sent [svc 1.9]", () => {
     const clock = new ManualClock();
     const authorizations = new AuthorizationCache(30, clock);
-    const askedAt = authorizations.now();
+    const sentAt = authorizations.now();
     clock.ms += 10_000;
-    authorizations.record(key, askedAt);
+    authorizations.record(key, sentAt);
     clock.ms += 19_999;
     assert.notEqual(authorizations.find(key), undefined);
     clock.ms += 1;
@@ -40,9 +40,9 @@ describe("AuthorizationCache", () => {
   it("a refusal deletes an authorization, also one whose request was sent before it", () => {
     const clock = new ManualClock();
     const authorizations = new AuthorizationCache(30, clock);
-    const askedAt = authorizations.now();
+    const sentAt = authorizations.now();
     authorizations.refuse(key);
-    authorizations.record(key, askedAt);
+    authorizations.record(key, sentAt);
     assert.equal(authorizations.find(key), undefined);
     clock.ms += 1;
     authorizations.record(key, authorizations.now());

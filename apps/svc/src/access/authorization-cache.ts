@@ -3,12 +3,11 @@ import type { Clock } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import type { RepositoryId } from "./repository-id.ts";
 
-/** Maximum number of remembered authorizations, and of refusals. The oldest go first, which costs a probe upstream. */
+/** Maximum number of remembered authorizations, and of refusals. The oldest are removed first, which costs a probe. */
 const MAX_ENTRIES = 100_000;
 /**
- * Milliseconds after an authorization in which a probe may renew it. A negotiation over a slow link, and the lazy
- * fetches of a partial clone, come without an `ls-refs` of their own: they cost one probe each `grantSeconds`, not one
- * each.
+ * Milliseconds after an authorization in which a probe may renew it. Negotiations over a slow link and lazy fetches of a
+ * partial clone have no `ls-refs`. Together they cost one probe in `grantSeconds`, not one for each fetch.
  */
 const RENEWABLE_MS = 600_000;
 
@@ -29,14 +28,14 @@ export function authorizationKey(
 }
 
 /**
- * Decisions of the code host, for a short time and in memory only (spec/svc.md section 2.1). A decision is as old as
- * the request to the code host behind it. A refusal of any request that reads deletes it.
+ * Decisions of the code host, kept in memory for a short time (spec/svc.md section 2.1). The age of a decision counts
+ * from its request to the code host. A refusal of any request that reads deletes it.
  */
 export class AuthorizationCache {
   readonly #lifeMs: number;
   readonly #clock: Clock;
-  /** When the request behind the last authorization was sent. */
-  readonly #askedAt = new BoundedMap<AuthorizationKey, number>({ max: MAX_ENTRIES });
+  /** Time when the request of the last authorization was sent. */
+  readonly #sentAt = new BoundedMap<AuthorizationKey, number>({ max: MAX_ENTRIES });
   readonly #refusedAt = new BoundedMap<AuthorizationKey, number>({ max: MAX_ENTRIES });
 
   /** @param grantSeconds 0 = an authorization is never remembered */
@@ -50,38 +49,38 @@ export class AuthorizationCache {
     return this.#clock.monotonic();
   }
 
-  /** When the request behind the remembered authorization was sent; undefined: none is remembered that still counts. */
+  /** Time when the request of the remembered authorization was sent; undefined: no current one is remembered. */
   find(key: AuthorizationKey): number | undefined {
-    const askedAt = this.#askedAt.peek(key);
-    return askedAt !== undefined && this.isCurrent(key, askedAt) ? askedAt : undefined;
+    const sentAt = this.#sentAt.peek(key);
+    return sentAt !== undefined && this.isCurrent(key, sentAt) ? sentAt : undefined;
   }
 
-  /** Whether cached data may be sent on a decision whose request was sent then. With 0 seconds: never. */
-  isCurrent(key: AuthorizationKey, askedAt: number): boolean {
-    return this.#clock.monotonic() - askedAt < this.#lifeMs && !this.#refusedSince(key, askedAt);
+  /** Whether cached data may be sent after a decision whose request was sent at that time. With 0 seconds: never. */
+  isCurrent(key: AuthorizationKey, sentAt: number): boolean {
+    return this.#clock.monotonic() - sentAt < this.#lifeMs && !this.#refusedSince(key, sentAt);
   }
 
   /** Remembers an authorization. One whose request was sent before the last refusal is not remembered. */
-  record(key: AuthorizationKey, askedAt: number): void {
-    if (this.#lifeMs === 0 || this.#refusedSince(key, askedAt)) return;
-    this.#askedAt.set(key, Math.max(askedAt, this.#askedAt.peek(key) ?? askedAt));
+  record(key: AuthorizationKey, sentAt: number): void {
+    if (this.#lifeMs === 0 || this.#refusedSince(key, sentAt)) return;
+    this.#sentAt.set(key, Math.max(sentAt, this.#sentAt.peek(key) ?? sentAt));
   }
 
   /** Remembers an authorization if one was remembered in the last ten minutes and not deleted since. */
-  renew(key: AuthorizationKey, askedAt: number): void {
-    const before = this.#askedAt.peek(key);
-    if (before !== undefined && askedAt - before <= RENEWABLE_MS) this.record(key, askedAt);
+  renew(key: AuthorizationKey, sentAt: number): void {
+    const before = this.#sentAt.peek(key);
+    if (before !== undefined && sentAt - before <= RENEWABLE_MS) this.record(key, sentAt);
   }
 
-  /** Deletes the authorization after a refusal of a request that reads: decisions that are on their way do not count. */
+  /** Deletes the authorization after a refusal of a request that reads. Decisions of running requests do not count. */
   refuse(key: AuthorizationKey): void {
-    this.#askedAt.delete(key);
+    this.#sentAt.delete(key);
     this.#refusedAt.set(key, this.#clock.monotonic());
   }
 
-  /** Deletes the authorization; a decision that is on its way counts. */
+  /** Deletes the authorization. Decisions of running requests count. */
   forget(key: AuthorizationKey): void {
-    this.#askedAt.delete(key);
+    this.#sentAt.delete(key);
   }
 
   #refusedSince(key: AuthorizationKey, time: number): boolean {

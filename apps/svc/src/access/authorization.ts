@@ -23,7 +23,7 @@ export interface ObjectLookup {
 /**
  * Result of renewing an authorization.
  * - `current`: stored data may be sent now.
- * - `replaced`: the name may stand for another repository since. The request must be decided again.
+ * - `replaced`: the name may belong to another repository now. The request must be decided again.
  * - `refused`: by the code host.
  */
 export type Renewal = { readonly kind: "current" } | { readonly kind: "replaced" } | Refusal;
@@ -53,16 +53,16 @@ export interface RequestedFetch {
   readonly format: ObjectFormat;
 }
 
-/** Makes and holds the whole decision about one fetch: the code host's authorization, and which objects are shown. */
+/** The decision about one fetch: the code host's authorization, and whether its refs show the wanted objects. */
 export class FetchAuthorization implements Authorization {
   readonly #queries: RefQueries;
   readonly #objects: ObjectLookup;
   readonly #refs: RefSnapshots;
   readonly #request: AccessRequest;
-  readonly #asked: RequestedFetch;
+  readonly #requested: RequestedFetch;
   readonly #id: RepositoryId;
   /** When the request behind the code host's latest decision was sent. */
-  #askedAt: number;
+  #sentAt: number;
   #identity: number;
   #wantsShown = false;
 
@@ -71,22 +71,22 @@ export class FetchAuthorization implements Authorization {
     readonly objects: ObjectLookup;
     readonly refs: RefSnapshots;
     readonly request: AccessRequest;
-    readonly asked: RequestedFetch;
-    readonly askedAt: number;
+    readonly requested: RequestedFetch;
+    readonly sentAt: number;
   }) {
     const { owner, name } = parts.request.target;
     this.#queries = parts.queries;
     this.#objects = parts.objects;
     this.#refs = parts.refs;
     this.#request = parts.request;
-    this.#asked = parts.asked;
+    this.#requested = parts.requested;
     this.#id = repositoryId(owner, name);
-    this.#askedAt = parts.askedAt;
+    this.#sentAt = parts.sentAt;
     this.#identity = parts.refs.identity;
   }
 
-  get askedAt(): number {
-    return this.#askedAt;
+  get sentAt(): number {
+    return this.#sentAt;
   }
 
   get identity(): number {
@@ -98,9 +98,9 @@ export class FetchAuthorization implements Authorization {
   }
 
   /**
-   * Decides whether the wants are shown (spec/svc.md section 2.1). A check-out by id sends no `ls-refs`. Where the
-   * objects are here and only a ref that shows them is missing, the code host is asked for branches and tags, with the
-   * caller's own credential.
+   * Decides whether the wants are shown (spec/svc.md section 2.1). A check-out by id sends no `ls-refs`. If the mirror
+   * has the objects and only a ref that shows them is missing, a probe requests branches and tags with the caller's own
+   * credential.
    *
    * @param key names the wants: equal keys, equal wants
    */
@@ -118,34 +118,34 @@ export class FetchAuthorization implements Authorization {
    * @throws GitError as {@link RefQueries.ask}
    */
   async ask(prefixes: readonly string[]): Promise<RefsResponse> {
-    const response = await this.#queries.ask(this.#request, this.#asked.command, prefixes);
-    if (response.kind === "authorized") this.#askedAt = response.askedAt;
+    const response = await this.#queries.ask(this.#request, this.#requested.command, prefixes);
+    if (response.kind === "authorized") this.#sentAt = response.sentAt;
     this.#identity = this.#refs.identity;
     return response;
   }
 
   async renew(): Promise<Renewal> {
-    const { command, fetch } = this.#asked;
+    const { command, fetch } = this.#requested;
     const prefixes = prefixesFor(this.#refs, fetch);
-    const decision: Decision = await this.#queries.confirm(this.#request, command, prefixes, this.#askedAt);
+    const decision: Decision = await this.#queries.confirm(this.#request, command, prefixes, this.#sentAt);
     if (decision.kind === "refused") return decision;
-    this.#askedAt = decision.askedAt;
+    this.#sentAt = decision.sentAt;
     return { kind: this.#identity === this.#refs.identity ? "current" : "replaced" };
   }
 
   async #areShown(key: string): Promise<boolean> {
-    const { fetch, format } = this.#asked;
+    const { fetch, format } = this.#requested;
     if (this.#refs.areTips(fetch.wants, key)) return true;
     return await this.#objects.areReachable(this.#id, format, fetch.wants);
   }
 
   async #isSurveyUseful(): Promise<boolean> {
-    const { fetch, format } = this.#asked;
+    const { fetch, format } = this.#requested;
     if (fetch.wants.length === 0 || this.#refs.surveyedWithin(SURVEY_LIFE_MS)) return false;
     return await this.#objects.areHere(this.#id, format, fetch.wants);
   }
 
-  /** @returns false if the code host did not answer; the fetch is forwarded then, and shows the reason */
+  /** @returns false if the probe failed; the fetch is then forwarded, and its response shows the reason */
   async #survey(): Promise<boolean> {
     try {
       await this.ask(SURVEY_PREFIXES);
@@ -157,9 +157,9 @@ export class FetchAuthorization implements Authorization {
 }
 
 /**
- * Prefixes of the refs that a probe on a fetch's behalf asks for. HEAD is enough for an authorization. Branches and tags
- * are added where the response depends on which tags there are and that is not known, and where HEAD names nothing: the
- * response about it alone would be empty, and not show whether this is still the same repository.
+ * Prefixes of the refs that a probe for a fetch requests. HEAD is enough for an authorization. Branches and tags are added
+ * in two cases: the response depends on tags that are not known, or HEAD names nothing. In the second case a response
+ * about HEAD alone would be empty, and could not show whether this is still the same repository.
  */
 export function prefixesFor(refs: RefSnapshots, { includeTag }: FetchRequest): readonly string[] {
   const { head, refs: recent } = refs.recent();

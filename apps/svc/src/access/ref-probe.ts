@@ -14,12 +14,12 @@ import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../
 /** Bytes of a refusal's body that are passed on. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-/** An `ls-refs` of our own, with the caller's credential. */
+/** An `ls-refs` that this service sends with the caller's credential. */
 export interface RefProbe {
-  /** Two probes with the same text here, at the same time, are one. Must tell credentials apart. */
+  /** Concurrent probes with the same text share one request. Different credentials must give different texts. */
   readonly shareKey: string;
-  /** Whether the response to a probe that was sent then will do. One that is not sent yet always does. */
-  readonly mayShare: (askedAt: number) => boolean;
+  /** Whether the response to a probe that was sent at that time is recent enough. One that is not sent yet always is. */
+  readonly mayShare: (sentAt: number) => boolean;
   /** Called with the code host's response before its body is read. */
   readonly observe: (response: UpstreamResponse) => UpstreamResponse;
   /** Path of `git-upload-pack` at the code host. */
@@ -34,20 +34,20 @@ export interface RefProbe {
 /**
  * The code host's response to a probe.
  * - `authorized`: status 200, the right content type, a body that parses to its flush-pkt without `ERR`; `body` is all
- *   of it, or undefined if it is too long to keep. `askedAt` is when the probe was sent.
- * - `refused`: anything else that is a response. Its body is in memory, so that all who asked can read it.
+ *   of it, or undefined if it is too long to keep. `sentAt` is when the probe was sent.
+ * - `refused`: any other response. Its body is in memory, so that all callers can read it.
  */
 export type RefsResponse =
-  | { readonly kind: "authorized"; readonly body: Buffer | undefined; readonly askedAt: number }
+  | { readonly kind: "authorized"; readonly body: Buffer | undefined; readonly sentAt: number }
   | { readonly kind: "refused"; readonly response: UpstreamResponse };
 
 interface RunningProbe {
   /** Undefined: it is not sent yet. */
-  askedAt: number | undefined;
+  sentAt: number | undefined;
   readonly response: Promise<RefsResponse>;
 }
 
-/** Asks the code host for refs on a fetch's behalf. Concurrent probes with one key share one call. */
+/** Sends ref probes for fetches. Concurrent probes with one key share one request. */
 export class RefProbes {
   readonly #upstream: Upstream;
   readonly #userAgent: string;
@@ -64,16 +64,16 @@ export class RefProbes {
   async ask(probe: RefProbe): Promise<RefsResponse> {
     const key = JSON.stringify([probe.shareKey, probe.capabilities, probe.prefixes]);
     const running = this.#running.get(key);
-    if (running !== undefined && (running.askedAt === undefined || probe.mayShare(running.askedAt))) {
+    if (running !== undefined && (running.sentAt === undefined || probe.mayShare(running.sentAt))) {
       return await running.response;
     }
     const sending = setImmediate();
     const started: RunningProbe = {
-      askedAt: undefined,
-      // A turn later: requests that were waiting for the same thing continue in one turn, and share one probe.
+      sentAt: undefined,
+      // The probe is sent one turn of the event loop later, so that requests that continue in this turn share it.
       response: sending.then(async () => {
-        const askedAt = (started.askedAt = this.#clock.monotonic());
-        return await this.#send(probe, askedAt);
+        const sentAt = (started.sentAt = this.#clock.monotonic());
+        return await this.#send(probe, sentAt);
       }),
     };
     this.#running.set(key, started);
@@ -84,7 +84,7 @@ export class RefProbes {
     }
   }
 
-  async #send(probe: RefProbe, askedAt: number): Promise<RefsResponse> {
+  async #send(probe: RefProbe, sentAt: number): Promise<RefsResponse> {
     const request = encodeLsRefsRequest(
       { symrefs: false, peel: true, unborn: false, refPrefixes: probe.prefixes, unknown: [] },
       [`agent=${this.#userAgent}`, ...probe.capabilities],
@@ -110,7 +110,7 @@ export class RefProbes {
     }
     const body = new LsRefsBody();
     for await (const chunk of response.chunks) body.push(chunk);
-    if (body.isWhole && areRefs(body.bytes)) return { kind: "authorized", body: body.bytes, askedAt };
+    if (body.isWhole && areRefs(body.bytes)) return { kind: "authorized", body: body.bytes, sentAt };
     return {
       kind: "refused",
       response: withBody(response, body.bytes?.subarray(0, MAX_REFUSAL_BYTES) ?? Buffer.alloc(0)),
@@ -118,7 +118,7 @@ export class RefProbes {
   }
 }
 
-/** Whether the lines are refs; a body that was too long to keep is taken by its framing. */
+/** Whether the lines are refs. Of a body that was too long to keep, only the framing was checked. */
 export function areRefs(body: Buffer | undefined): boolean {
   try {
     if (body !== undefined) decodeLsRefsResponse(body);
@@ -129,7 +129,7 @@ export function areRefs(body: Buffer | undefined): boolean {
   }
 }
 
-/** Follows the body of an `ls-refs` response: whether it is whole, and its bytes, while they are few enough to keep. */
+/** Checks that the body of an `ls-refs` response is whole, and keeps its bytes up to {@link MAX_REFS_BYTES}. */
 export class LsRefsBody {
   readonly #framing = new LsRefsFraming();
   #isForeign = false;

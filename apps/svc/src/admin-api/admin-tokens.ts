@@ -4,8 +4,9 @@ import type { SessionRecord } from "../storage/store.ts";
 import type { AdminTokens } from "../administration/tokens/admin-tokens.ts";
 import { pagingQuery } from "../administration/paging.ts";
 import { adminTokenRequestSchema } from "../administration/tokens/token-input.ts";
-import { created, isoTime, operation, type Operation } from "./operation.ts";
+import { isoTime, operation, type Operation } from "./operation.ts";
 import { pageOf } from "./paging.ts";
+import { createdToken, tokenStartField, tokenValueField } from "./token-fields.ts";
 import { mintedTokensQuery } from "./sessions.ts";
 
 const PATH = "/api/admin-tokens";
@@ -20,14 +21,14 @@ const shown = {
 export const adminTokenSchema = z
   .strictObject({
     ...shown,
-    token_start: z.string().meta({ description: "The first 12 characters" }),
+    token_start: tokenStartField,
     user_id: z.string().meta({ description: "The admin as whom it acts" }),
     created_ip: z.string().nullable(),
     last_used_at: time.nullable().meta({ description: "To the minute" }),
   })
   .meta({ id: "AdminToken" });
 export const newAdminTokenSchema = z
-  .strictObject({ token: z.string().meta({ description: "The secret; it is not shown again" }), ...shown })
+  .strictObject({ token: tokenValueField, ...shown })
   .meta({ id: "NewAdminToken" });
 
 /** Administration tokens: for programs that manage the service. */
@@ -47,9 +48,7 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       successStatus: 201,
       async handle({ actor, body }) {
         const { token, record } = await tokens.create(actor, body);
-        return created(`${address.baseUrl}${PATH}/${record.id}`, {
-          body: { token: token.reveal(), ...commonView(record) },
-        });
+        return createdToken(`${address.baseUrl}${PATH}`, token, commonView(record));
       },
     }),
     operation({

@@ -5,7 +5,7 @@ import type { CodeHost } from "../code-host/code-host.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { AppRecord } from "../storage/store.ts";
 import { entityTag, expectedVersions } from "./entity-tag.ts";
-import { created, isoTime, operation, type Answer, type Operation } from "./operation.ts";
+import { created, isoTime, operation, type OperationResponse, type Operation } from "./operation.ts";
 
 const PATH = "/api/apps";
 const time = z.iso.datetime();
@@ -45,7 +45,7 @@ const checkedAppSchema = z
 export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddress): Operation[] {
   const common = { tag: "Apps", access: "admin" } as const;
   const view = (record: AppRecord): z.output<typeof appSchema> => appView(record, codeHost);
-  const response = (record: AppRecord): Answer => ({
+  const response = (record: AppRecord): OperationResponse => ({
     headers: { ETag: entityTag(record.version) },
     body: view(record),
   });

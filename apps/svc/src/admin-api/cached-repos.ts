@@ -8,7 +8,7 @@ import {
 import { pagingQuery } from "../administration/paging.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { entityTag, expectedVersions } from "./entity-tag.ts";
-import { created, isoTime, operation, type Answer, type Operation } from "./operation.ts";
+import { created, isoTime, operation, type OperationResponse, type Operation } from "./operation.ts";
 import { pageOf } from "./paging.ts";
 
 const PATH = "/api/cached-repos";
@@ -41,7 +41,7 @@ const unknown = { 404: "No cached repository has this id" };
 
 /** The administration of cached repositories. */
 export function cachedRepositoryOperations(repositories: Repositories, address: OwnAddress): Operation[] {
-  const response = (state: RepositoryState): Answer => ({
+  const response = (state: RepositoryState): OperationResponse => ({
     headers: { ETag: entityTag(state.version) },
     body: repositoryView(state),
   });

@@ -40,7 +40,7 @@ export function addDeviceEndpoints(app: Hono, { flow, limits, address }: DeviceE
   });
 
   app.post(CODE_PATH, async (context) =>
-    answer(context, async (form) => {
+    respond(context, async (form) => {
       const client = clientOf(context);
       limits.login(client.address);
       const clientId = form.get("client_id") ?? "";
@@ -61,7 +61,7 @@ export function addDeviceEndpoints(app: Hono, { flow, limits, address }: DeviceE
   );
 
   app.post(TOKEN_PATH, async (context) =>
-    answer(context, async (form) => {
+    respond(context, async (form) => {
       const client = clientOf(context);
       if (form.get("grant_type") !== GRANT_TYPE) {
         throw new OauthError("unsupported_grant_type", `grant_type: ${GRANT_TYPE}`);
@@ -112,7 +112,7 @@ class OauthError extends Error {
   }
 }
 
-async function answer(
+async function respond(
   context: Context,
   handle: (form: URLSearchParams) => Promise<Record<string, unknown>>,
 ): Promise<Response> {

@@ -19,7 +19,7 @@ export interface Call<Query> {
   readonly ifMatch: string | undefined;
 }
 
-export interface Answer {
+export interface OperationResponse {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON; undefined: no body. */
   readonly body?: unknown;
@@ -49,7 +49,7 @@ export interface Operation<Query = unknown> {
   readonly refusals?: Readonly<Record<number, string>>;
   /** Whether `If-Match` is looked at. */
   readonly conditional?: boolean;
-  handle(call: Call<Query>): Promise<Answer | void>;
+  handle(call: Call<Query>): Promise<OperationResponse | void>;
 }
 
 /** Keeps the types of one operation together and forgets them, for lists of operations. */
@@ -62,7 +62,7 @@ export function successStatusOf({ successStatus, result }: Operation): number {
 }
 
 /** The response to a request that created a resource. @param location address of the resource */
-export function created(location: string, { headers, body }: Answer): Answer {
+export function created(location: string, { headers, body }: OperationResponse): OperationResponse {
   return { headers: { ...headers, Location: location }, body };
 }
 

@@ -7,8 +7,9 @@ import { revokeByValue } from "../administration/sessions/token-value.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { EVERYTHING, RESOURCES } from "../scopes/scopes.ts";
 import type { TokenRecord } from "../storage/store.ts";
-import { created, isoTime, operation, type Operation } from "./operation.ts";
+import { isoTime, operation, type Operation } from "./operation.ts";
 import { nextPage } from "./paging.ts";
+import { createdToken, tokenStartField, tokenValueField } from "./token-fields.ts";
 
 const PATH = "/api/tokens";
 
@@ -29,7 +30,7 @@ const shown = {
 export const tokenSchema = z
   .strictObject({
     ...shown,
-    token_start: z.string().meta({ description: "The first 12 characters" }),
+    token_start: tokenStartField,
     username: z.string().meta({ description: "Who made it" }),
     ip_allow: z.array(z.string()),
     requests_per_minute: z.int().nullable().meta({ description: "Its own limit; null: none" }),
@@ -42,7 +43,7 @@ export const tokenSchema = z
   })
   .meta({ id: "Token" });
 export const mintedTokenSchema = z
-  .strictObject({ token: z.string().meta({ description: "The secret; it is not shown again" }), ...shown })
+  .strictObject({ token: tokenValueField, ...shown })
   .meta({ id: "MintedToken" });
 
 /** Making and revoking tokens: every user for themselves, an admin for all. */
@@ -68,9 +69,7 @@ export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, addre
       refusals: { 409: "An agent token needs a registered app", 502: "The code host could not be asked" },
       async handle({ actor, body, query }) {
         const { token, record } = await tokens.create(actor, body, query.check !== "false");
-        return created(`${address.baseUrl}${PATH}/${record.id}`, {
-          body: { token: token.reveal(), ...commonView(record) },
-        });
+        return createdToken(`${address.baseUrl}${PATH}`, token, commonView(record));
       },
     }),
     operation({

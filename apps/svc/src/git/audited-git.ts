@@ -8,8 +8,8 @@ import type { AuditAction, AuditOutcome, AuditTrail } from "../audit/audit-event
 type Answered = Exclude<Target, { kind: "malformed" }>;
 
 /**
- * Writes down what git did: one record for each fetch and push, and one for each denial. That an anonymous request was
- * asked for a credential is not recorded: git begins every private clone like this.
+ * Records one audit event for each fetch and push, and one for each denial. A 401 to an anonymous request is not recorded:
+ * git begins every private clone with it.
  */
 export class AuditedGit implements GitHandler {
   readonly #git: GitHandler;
@@ -55,8 +55,8 @@ function deedOf(context: RequestContext, target: Answered, status: number): Audi
     if (tail === "upload_pack" && context.gitCommand !== "ls-refs") return "git.fetch";
   }
   const denied = status === 401 || status === 403 || status === 429;
-  const asked = context.request.headers.authorization !== undefined;
-  return denied && asked ? "access.denied" : undefined;
+  const hasCredential = context.request.headers.authorization !== undefined;
+  return denied && hasCredential ? "access.denied" : undefined;
 }
 
 function outcomeOf(context: RequestContext, status: number): AuditOutcome {

@@ -12,8 +12,8 @@ import type { UpstreamResponse } from "../upstream/upstream.ts";
 const MAX_WAITING_BYTES = 1024 * 1024;
 
 /**
- * The response to a body of commands: one head, then the responses to the commands one after the other. Until it has
- * begun, a failure has a status of its own; after that, only a packet with the error.
+ * The response to a body of commands: one head, then the responses to the commands in order. A failure before the head
+ * has a status of its own. A later failure is a packet with the error.
  */
 export class CommandResponse {
   readonly context: RequestContext;
@@ -22,8 +22,8 @@ export class CommandResponse {
   readonly #single: boolean;
   #begun = false;
   /**
-   * The head and the first bytes of a response whose body has a fetch: the head names the fetch's outcome, which is known only
-   * after the `ls-refs` before it. Undefined: nothing waits.
+   * The head and the first bytes of a response to a body with a fetch. The head names the outcome of the fetch, which is
+   * known only after the `ls-refs` before it. Undefined: nothing waits.
    */
   #waiting: { head?: HeaderRecord; readonly chunks: Buffer[]; size: number } | undefined;
 

@@ -29,12 +29,12 @@ import type { Outcomes } from "./outcome.ts";
 import { ResponseSender } from "./response-sender.ts";
 import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
-/** Seconds after which a client that found no turn should come again. */
+/** Seconds after which a client should retry if the limit gave it no turn. */
 const RETRY_AFTER_SECONDS = "10";
 
-/** Times that a fetch is planned while the responses to its probes show one repository after another under the name. */
+/** Maximum number of plans of one fetch, if each probe shows another repository under the name. */
 const MAX_PLANS = 3;
-/** Maximum number of names that the code host is asked for one by one. */
+/** Maximum number of names that a probe requests one by one. */
 const MAX_ASKED_NAMES = 64;
 
 /** Error in place of the rest when stored bytes are damaged. The code host answers the next try. */
@@ -55,13 +55,13 @@ export interface FetchCall {
   readonly repository: CachedRepository;
   readonly command: EncodedCommand;
   readonly response: CommandResponse;
-  /** When an `ls-refs` before it in the same body was sent upstream, if the code host authorized that. */
+  /** Time when an earlier `ls-refs` of the same body was sent upstream, if the code host authorized it. */
   readonly authorizedAt: number | undefined;
-  /** How often it was planned, with this time. Default 1. */
+  /** Number of plans, including this one. Default 1. */
   readonly plans?: number;
 }
 
-/** Names that a request leaves to the server to resolve, and what they stand for now. */
+/** Ref names of a request that the server resolves, with their current objects. */
 interface Resolution {
   readonly wantedRefs: ReadonlyMap<string, string>;
   /** Lines that go into the key. */
@@ -99,8 +99,8 @@ export class FetchCommand {
     const decoded = known.fetchOf(command.request);
     const { fetch, namedFormat } = decoded;
     const format = namedFormat ?? "sha1";
-    const asked = { command: command.request, fetch, format };
-    const authorization = await access.authorizeFetch(request, asked, call.authorizedAt);
+    const requested = { command: command.request, fetch, format };
+    const authorization = await access.authorizeFetch(request, requested, call.authorizedAt);
     if (call.authorizedAt === undefined) context.stage("gate", startedAt);
     if ("kind" in authorization) return await this.#refused(call, authorization);
     const isOurs = namedFormat !== undefined && (await this.#isAdvertised(call, decoded));
@@ -123,7 +123,7 @@ export class FetchCommand {
       upstream: new ClientUpstream({ upstream, access, request, authorization }),
     });
     context.timing("plan", performance.now() - plannedAt);
-    if (plan.kind === "replaced") return await this.#again(call, authorization.askedAt);
+    if (plan.kind === "replaced") return await this.#again(call, authorization.sentAt);
     return await this.#carryOut(call, plan);
   }
 
@@ -146,7 +146,7 @@ export class FetchCommand {
     }
   }
 
-  /** Plans again, because the name may stand for another repository since. @throws GitError `busy` if that goes on */
+  /** Plans again, because the name may belong to another repository now. @throws GitError `busy` after too many plans */
   async #again(call: FetchCall, authorizedAt: number): Promise<boolean> {
     const { plans = 1 } = call;
     if (plans >= MAX_PLANS) {
@@ -267,10 +267,10 @@ export class FetchCommand {
   }
 
   /**
-   * Asks the code host what `want-ref` and `deepen-not` names stand for now, with the caller's credential. For
-   * `want-ref` the response to the fetch is compared with this before it is stored. A `deepen-not` ref that moves in
-   * between gives a response that is cut at the newer place, filed under the older one; the objects are the wants' own
-   * either way.
+   * Asks the code host which objects `want-ref` and `deepen-not` names have now, with the caller's credential. For
+   * `want-ref` the response to the fetch is compared with them before it is stored. A `deepen-not` ref can move between
+   * the two requests. Then the response is cut at the newer object but stored under the older one. Its objects still
+   * belong to the wants.
    *
    * @returns undefined if the response is too long to be kept: then the fetch is forwarded, and not stored
    */
@@ -280,8 +280,8 @@ export class FetchCommand {
   ): Promise<Resolution | Refusal | undefined> {
     const { wantRefs, deepenNots } = fetch;
     if (wantRefs.length === 0 && deepenNots.length === 0) return NOTHING_TO_RESOLVE;
-    const asked = [...wantRefs, ...deepenNots.flatMap((name) => candidates(name))];
-    const response = await authorization.ask(fewPrefixes(asked));
+    const names = [...wantRefs, ...deepenNots.flatMap((name) => candidates(name))];
+    const response = await authorization.ask(fewPrefixes(names));
     if (response.kind === "refused") return response;
     if (response.body === undefined) return undefined;
     const refs = new Map(decodeLsRefsResponse(response.body).map((ref) => [ref.name, ref.oid]));
@@ -290,7 +290,7 @@ export class FetchCommand {
       const oid = refs.get(name);
       if (oid !== undefined) wantedRefs.set(name, oid);
     }
-    const lines = [...new Set(asked)].toSorted().map((name) => `${refs.get(name) ?? "-"} ${name}`);
+    const lines = [...new Set(names)].toSorted().map((name) => `${refs.get(name) ?? "-"} ${name}`);
     return { wantedRefs, lines };
   }
 
@@ -301,7 +301,7 @@ export class FetchCommand {
     { lines }: Resolution,
   ): Promise<string | undefined> {
     if (!isStorable) return undefined;
-    // The tags that come along depend on which there are; where that is not known, nothing may be stored.
+    // The response depends on the existing tags. If they are not known, it must not be stored.
     const tags = fetch.includeTag ? repository.tips.tagsDigest() : undefined;
     if (fetch.includeTag && tags === undefined) return undefined;
     return await this.#options.known.keyOf(command.request, { format, resolved: lines, tags });
@@ -313,8 +313,8 @@ export class FetchCommand {
 }
 
 /**
- * Prefixes that cover these names: the names themselves, or for many of them their top folders; none cover all. Git
- * compares each of its refs with each prefix, which with 60,000 of both takes it half a minute.
+ * Prefixes that cover these names: the names themselves, or their top folders if there are many. No prefix covers all
+ * names. Git compares each ref with each prefix: with 60,000 of both that takes half a minute.
  */
 function fewPrefixes(names: readonly string[]): readonly string[] {
   if (names.length <= MAX_ASKED_NAMES) return names;

@@ -44,13 +44,13 @@ export interface LfsBatch {
   readonly bytes: Buffer;
 }
 
-/** Where batch requests are read; one for all of them. */
+/** The reader of all batch requests. */
 export function lfsBatchBodies(idleMs: number): BodyReaders {
   return new BodyReaders({ maxBytes: MAX_BATCH_BYTES, heldBytes: MAX_HELD_BYTES, idleMs });
 }
 
 /**
- * Reads a batch request. Its `operation` decides; the forwarded request is rebuilt from the fields that were read.
+ * Reads a batch request with its `operation`. The forwarded request is built again from the fields that were read.
  *
  * @throws GitError `body_malformed` where it is missing or unknown, and what {@link BodyReaders.read} throws
  */
@@ -70,7 +70,7 @@ export async function readLfsBatch(context: RequestContext, bodies: BodyReaders)
       },
     );
   }
-  // Only what is known goes on: servers that read field names in any case would take the `Operation` of another.
+  // Only known fields are forwarded: a server that ignores letter case could read another field `Operation`.
   const known = Object.fromEntries(
     BATCH_FIELDS.filter((name) => Object.hasOwn(parsed ?? {}, name)).map((name) => [name, parsed?.[name]]),
   );
@@ -82,7 +82,7 @@ export function lfsPermissions(owner: string, name: string, level: "read" | "wri
 }
 
 /**
- * Sends a batch request on, and its response back without what stands for more than the caller's token.
+ * Forwards a batch request, and relays its response without credentials that allow more than the caller's token.
  *
  * @param observe called with the code host's response
  */

@@ -1,5 +1,5 @@
 /**
- * Where a redirect of the code host leads, seen from the client.
+ * Target of a redirect of the code host, as the client sees it.
  * - `ours`: a path of this service, to be sent as `Location`. A path is right for every name of this service.
  * - `elsewhere`: another host; `url` as the code host gave it.
  * - `unreadable`: not an address.
@@ -12,7 +12,7 @@ export type Redirect =
 /**
  * Rewrites a `Location` of the code host to our address (spec/svc.md section 1).
  *
- * @param requested the address that was asked for at the code host, to resolve a relative one
+ * @param requested the requested address at the code host, to resolve a relative one
  * @param stripPrefix the path of `host.url`, where the client's paths do not have it
  */
 export function rewriteLocation(location: string, requested: URL, stripPrefix: string): Redirect {

@@ -13,7 +13,7 @@ import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 /** Authorization of a client's own `ls-refs`. */
 export interface LsRefsAuthorization {
   /** When the request to the code host was sent. */
-  readonly askedAt: number;
+  readonly sentAt: number;
   /** The credential that the code host accepted: the request's own, or the one that replaced it after a 401. */
   readonly credential: string | undefined;
 }
@@ -43,7 +43,7 @@ export class LsRefsCommand {
     command: EncodedCommand,
     response: CommandResponse,
   ): Promise<LsRefsAuthorization | undefined> {
-    const askedAt = this.#access.now();
+    const sentAt = this.#access.now();
     const startedAt = performance.now();
     this.#metrics.lsRefsForwarded();
     const sent = this.#upstream.send({
@@ -75,9 +75,9 @@ export class LsRefsCommand {
     const credential = upstream.renewedAuthorization ?? request.authorization;
     const access = { authorization: credential, target: request.target };
     const isAuthorized = await this.#relayBody(upstream, response, async (body) => {
-      await this.#access.recordAuthorization(access, askedAt, refPrefixes, body);
+      await this.#access.recordAuthorization(access, sentAt, refPrefixes, body);
     });
-    if (isAuthorized) return { askedAt, credential };
+    if (isAuthorized) return { sentAt, credential };
     request.context.concludeCache("error");
     response.end();
     return undefined;

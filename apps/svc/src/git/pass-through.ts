@@ -11,7 +11,7 @@ import { relay } from "./relay.ts";
 import type { UploadLimit } from "./upload-limit.ts";
 import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
-/** Seconds of silence on anything that is not a listed repository's: pushes are checked, packs are counted. */
+/** Seconds without a byte, for requests outside of listed repositories: pushes are checked, packs are counted. */
 const PASS_THROUGH_IDLE_SECONDS = 300;
 /** Seconds of silence before a ref advertisement of an unlisted repository (mission 000, timeout_seconds' default). */
 const INFO_REFS_IDLE_SECONDS = 30;
@@ -25,7 +25,7 @@ export interface BodyLimits {
   readonly uploads: UploadLimit;
 }
 
-/** Facts about a request that is passed on. They are filled in on the way, so that a failed request has them too. */
+/** Facts about a forwarded request. They are set step by step, so that a failed request has them too. */
 export interface Passed {
   /** The code host's; 0: it has not answered. */
   status: number;
@@ -43,7 +43,7 @@ export interface Passed {
 export type ResponseObserver = (response: UpstreamResponse) => UpstreamResponse;
 
 /**
- * Sends a request on as it is, and its response back, both as streams.
+ * Forwards a request unchanged, and relays its response, both as streams.
  *
  * @throws GitError `body_too_slow`, `busy`, and what {@link Upstream.send} throws
  */

@@ -9,13 +9,13 @@ import type { UpstreamResponse } from "../upstream/upstream.ts";
 
 /** How a response of the code host reaches the client. */
 export interface RelayOptions {
-  /** The address that was asked for. */
+  /** The requested address. */
   readonly requested: URL;
   /** The path of `host.url` that the client's paths lack; empty on the code host's name. */
   readonly stripPrefix: string;
   /** Whether a redirect to another host may be passed on (archives, LFS, web pages), or is an error (git routes). */
   readonly allowElsewhere: boolean;
-  /** Makes the text of the 403 that stands for a 401 of the code host; undefined: its 401 is relayed. */
+  /** Makes the text of a 403 that replaces a 401 of the code host; undefined: its 401 is relayed. */
   readonly whenUnauthorized?: ExplainUnauthorized | undefined;
 }
 
@@ -88,7 +88,7 @@ export function headOf(
   };
 }
 
-/** Answers with a text of this service where the code host sent a page, which git would not print and a browser would run. */
+/** Replaces a web page of the code host by a text of this service: git would not print it, and a browser would run it. */
 function replacePage(context: RequestContext, received: UpstreamResponse, options: RelayOptions): boolean {
   if (!isPage(mediaType(received.headers["content-type"]))) return false;
   const headers = headOf(context, received, options);

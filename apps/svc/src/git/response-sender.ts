@@ -5,8 +5,8 @@ import type { Slice } from "../cache/responses/slices.ts";
 import type { ClientSink } from "./client-sink.ts";
 
 /**
- * Sends one response to a client in whole packets: whenever sending ends early, an error packet can follow. A slice is cut
- * anywhere; the packet that it ends in waits for the next one.
+ * Sends one response to a client in whole packets, so that an error packet can follow if sending ends early. A slice can
+ * end within a packet. The beginning of that packet waits for the next slice.
  */
 export class ResponseSender {
   readonly #sink: ClientSink;

@@ -2,7 +2,7 @@ import type { Target } from "../http/routing/target.ts";
 import type { GitAction } from "../scopes/required-permissions.ts";
 import { lfsOperation } from "./lfs.ts";
 
-/** How a failure of the code host reaches the client when a part of the response is sent already. */
+/** The way in which the client learns of a failure after a part of the response was sent. */
 type LateFailure =
   /** The connection is closed before the end of the body. */
   | "cut"
@@ -14,7 +14,7 @@ export interface GitRoute {
   /** Below `/<owner>/<repository>`. */
   readonly path: string;
   readonly methods: readonly string[];
-  /** The permission that a token of this service needs on the repository's contents. `operation`: the LFS operation says it. */
+  /** The permission on the repository's contents that a token needs. `operation`: it depends on the LFS operation. */
   readonly permission: "read" | "write" | "operation" | "never";
   /** `cache`: for a cached repository and protocol v2; everything else goes to the code host. */
   readonly service: "cache" | "code host";
@@ -32,7 +32,7 @@ const READ = ["GET", "HEAD"];
 const CUT = { before: "status", after: "cut" } as const;
 const PACKET = { before: "status", after: "packet" } as const;
 
-/** Everything that is asked of the code host's git side. */
+/** All kinds of requests to the git side of the code host. */
 export const GIT_ROUTES = {
   advertise_fetch: {
     path: "info/refs?service=git-upload-pack",

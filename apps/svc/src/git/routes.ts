@@ -42,7 +42,7 @@ export interface GitRoutesParts {
   readonly logger: Logger;
 }
 
-/** Everything that is asked of the code host's git side: admission first, then the cache, or straight through. */
+/** Requests to the git side of the code host: first the admission, then the cache or the code host. */
 export class GitRoutes implements GitHandler {
   readonly #parts: GitRoutesParts;
 
@@ -144,7 +144,7 @@ export class GitRoutes implements GitHandler {
     await this.#pass(gitRequest);
   }
 
-  /** Answers a request that goes nowhere. The outcome is the same whether the repository is listed or not. */
+  /** Answers a request that is not forwarded. The outcome does not depend on whether the repository is listed. */
   #refuse(
     context: RequestContext,
     target: Target,
@@ -159,7 +159,7 @@ export class GitRoutes implements GitHandler {
     answerText(context, status, message, headers);
   }
 
-  /** A batch of LFS says in its body what it does: with a token of this service, the body is read first. */
+  /** The body of an LFS batch has its operation. For a token of this service it is read before the admission. */
   async #admit(
     context: RequestContext,
     target: Exclude<Target, { kind: "malformed" }>,
@@ -182,7 +182,7 @@ export class GitRoutes implements GitHandler {
     }
     const caller = await credentials.authenticate(authorization, context.remoteAddress);
     if (caller.kind === "refuse") return { admission: caller };
-    // Nothing is read of a batch that may not even download.
+    // The body of a batch is not read if the token does not allow downloads.
     const early = caller.permits(lfsPermissions(target.owner, target.name, "read"));
     if (early !== undefined) return { admission: early };
     const batch = await readLfsBatch(context, this.#parts.lfsBatches);
@@ -208,7 +208,7 @@ export class GitRoutes implements GitHandler {
     this.#countPassed(request, passed, "passthrough");
   }
 
-  /** Tells the access check of a response. @param level of a batch of LFS, where it is known */
+  /** Reports a response to the access check. @param level of an LFS batch, if it is known */
   #observe(request: GitRequest, response: UpstreamResponse, level?: "read" | "write"): UpstreamResponse {
     const { target } = request;
     if (this.#parts.cached === undefined || target.kind !== "repository") return response;
@@ -261,9 +261,9 @@ export class GitRoutes implements GitHandler {
 }
 
 /**
- * Tells the access check of a response. One to a request that reads deletes the authorization if it refuses. A refused
- * push, and the redirect by which a code host hands out a download, only end the remembered authorization: the next
- * fetch is asked about, and other requests are not affected.
+ * Reports a response to the access check. A refused request that reads deletes the authorization. A refused push, and a
+ * redirect to a download, only end the remembered authorization: the next fetch causes a probe, and other requests are not
+ * affected.
  */
 function observeResponse(
   access: AccessCheck,
@@ -302,13 +302,13 @@ function untouched(policy: CachePolicy | undefined): RequestResult {
   return policy.enabled ? "passthrough" : "bypass";
 }
 
-/** Where the client reached us, as it wrote it. */
+/** The address of this service as the client wrote it. */
 function ownOrigin({ request }: RequestContext): string {
   const encrypted = "encrypted" in request.socket || request.headers["x-forwarded-proto"] === "https";
   return `${encrypted ? "https" : "http"}://${request.headers.host ?? "localhost"}`;
 }
 
-/** Undoes each escape by itself: one that is malformed must not hide the others. */
+/** Decodes each percent-encoding separately: a malformed one must not hide the others. */
 function decodeLoosely(text: string): string {
   return text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),

@@ -82,7 +82,7 @@ export class UploadPack {
       return;
     }
     const { bytes } = read;
-    // A flush-pkt alone is git's test of its credential: the request that follows counts.
+    // A body with only a flush-pkt is git's test of its credential. The next request is counted.
     const isProbe = bytes.equals(FLUSH_PKT);
     context.gitProbe = isProbe;
     try {
@@ -95,14 +95,14 @@ export class UploadPack {
   }
 
   /**
-   * Reads and decodes a body. Of a body whose commands are answered here, only the bytes of the commands stay in memory.
-   * Many requests may share them.
+   * Reads and decodes a body. If its commands are answered here, only the bytes of the commands stay in memory. Many
+   * requests may share them.
    *
    * @returns undefined: the caller is refused, and has its response
    */
   async #read(request: CachedRequest, reader: BodyReader): Promise<ReadBody | undefined> {
     const head = await reader.head((bytes) => decodeHead(bytes).kind !== "incomplete");
-    // A caller that the code host refuses does not make us read, inflate and parse more than that.
+    // The rest of the body is not read, inflated and parsed if the code host refuses the caller.
     if (!head.complete && !(await this.#authorized(request, head.bytes))) return undefined;
     const bytes = head.complete ? head.bytes : await reader.rest();
     const body = await this.#decode(bytes, head.complete, request.context.gone);
@@ -170,7 +170,7 @@ export class UploadPack {
       if (command.request.command === "ls-refs") {
         const authorization = await lsRefs.run(current, command, response);
         if (authorization === undefined) return;
-        authorizedAt = authorization.askedAt;
+        authorizedAt = authorization.sentAt;
         current = { ...request, authorization: authorization.credential };
       } else if (!(await fetch.run({ request: current, repository, command, response, authorizedAt }))) {
         return;
@@ -194,7 +194,7 @@ export class UploadPack {
     }
   }
 
-  /** A fetch before the first `ls-refs` of its body; or, to the letter of the rule, without one before it. */
+  /** Whether a body has a fetch before its first `ls-refs`; with `cache.strict_lsrefs`, also a fetch without any. */
   #isOutOfOrder(commands: readonly EncodedCommand[]): boolean {
     const firstFetch = commands.findIndex(({ request }) => request.command === "fetch");
     const firstLsRefs = commands.findIndex(({ request }) => request.command === "ls-refs");
@@ -206,7 +206,7 @@ export class UploadPack {
     this.#options.outcomes.request(context, policy, "passthrough");
   }
 
-  /** Sends a body on whole: the flush-pkt by which git tests its credential, or a command that is not ours. */
+  /** Forwards a whole body: git's test of its credential, or a command that this service does not answer. */
   async #forward(request: CachedRequest, bytes: Buffer): Promise<void> {
     const response = await this.#options.upstream.send({
       kind: "pass_through",

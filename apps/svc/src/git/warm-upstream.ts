@@ -15,7 +15,7 @@ const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
 /** Bytes of a v2 advertisement that are read; real ones have a few hundred. */
 const MAX_ADVERTISEMENT_BYTES = 64 * 1024;
 
-/** Asks the code host on the service's own behalf, as git would. */
+/** Sends git requests to the code host for the service itself. */
 export class WarmUpstream implements WarmSource {
   readonly #upstream: Upstream;
   readonly #basePath: string;

@@ -24,7 +24,7 @@ export function explainPage(options: ExplainPageOptions): Page {
     title: "What a token may do",
     section: "/admin/tokens",
     lead: html`A request is looked up in the tables of permissions. The code host is not asked.`,
-    content: html`${explanation === undefined ? "" : answer(explanation)}
+    content: html`${explanation === undefined ? "" : resultOf(explanation)}
       <section class="card stack" aria-labelledby="explain-heading">
         <h2 id="explain-heading">
           ${token === undefined ? "A token with these rights" : html`Token <span class="mono">${token.tokenStart}…</span>`}
@@ -77,7 +77,7 @@ function tokenFacts({ id, repositories, scopes }: TokenRecord): Html {
     ])}`;
 }
 
-function answer({ allowed, rule, needs, repositories, message }: Explanation): Html {
+function resultOf({ allowed, rule, needs, repositories, message }: Explanation): Html {
   return html`<section class="banner ${allowed ? "good" : "warn"} stack" role="status">
     <p><strong>${allowed ? "Allowed." : "Refused."}</strong> ${message}.</p>
     ${factList([

@@ -6,8 +6,8 @@ const MAX_TURNS = 8;
 const MAX_WAIT_MS = 1000;
 
 /**
- * Turns for reading large bodies. A crowd that sends megabytes of wants at the same time mostly sends the same: read a few
- * at a time, the others find what they mean already decoded, and their bytes are not kept.
+ * Turns for reading large bodies. Many clients that send megabytes of wants at the same time mostly send the same bytes.
+ * If a few are read at a time, the others are already decoded, and their bytes are not kept.
  */
 export class BodyTurns {
   readonly #turns: Semaphore;

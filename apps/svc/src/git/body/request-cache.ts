@@ -38,7 +38,7 @@ export interface DecodedFetch {
   readonly features: readonly string[];
   /** Whether its response may be stored or shared at all. */
   readonly isStorable: boolean;
-  /** Whether its arguments alone decide on the response: a `server-option` is the code host's to understand. */
+  /** Whether only its arguments decide on the response. Only the code host knows the meaning of a `server-option`. */
   readonly isPlain: boolean;
 }
 
@@ -48,9 +48,9 @@ interface KnownFetch extends DecodedFetch {
 }
 
 /**
- * Decodes bodies of commands, and remembers the latest ones: clones of one repository send the same bytes, and
- * with hundreds of refs decoding them again costs a tenth of a whole response. Equal bytes (by SHA-256) give the very same
- * objects, so that callers which keep something for one of them find it again.
+ * Decodes bodies of commands, and remembers the latest ones. Clones of one repository send the same bytes, and with
+ * hundreds of refs decoding costs a tenth of a whole response. Equal bytes (by SHA-256) give the same objects, so that
+ * callers can keep data for them.
  */
 export class RequestCache {
   readonly #maxBytes: number;
@@ -97,7 +97,7 @@ export class RequestCache {
    */
   async decodeInSlices(bytes: Buffer, signal: AbortSignal): Promise<CommandBody> {
     const digest = await finishInSlices(digestSteps(bytes), signal);
-    // One after the other: side by side they would each hold all that they decoded.
+    // Fetches are decoded one after the other, because concurrent ones would each keep their results in memory.
     for (let other = this.#decoding.get(digest); other !== undefined; other = this.#decoding.get(digest)) {
       await other.catch(() => undefined);
       signal.throwIfAborted();

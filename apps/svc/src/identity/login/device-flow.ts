@@ -41,7 +41,7 @@ export interface DeviceRequest {
 export type DeviceDecision = "deny" | Role;
 
 /** Response to a poll of a device: a session, or an error of section 3.5. */
-export type DeviceAnswer =
+export type DevicePollResult =
   | { readonly kind: "session"; readonly session: StartedSession }
   | {
       readonly kind: "error";
@@ -165,7 +165,7 @@ export class DeviceFlow {
   }
 
   /** Answers a poll of a device. */
-  async poll(deviceCode: string, clientId: string, client: Client): Promise<DeviceAnswer> {
+  async poll(deviceCode: string, clientId: string, client: Client): Promise<DevicePollResult> {
     const { store, sessions, clock } = this.#parts;
     const key = digest(deviceCode);
     const now = clock.now();
@@ -215,7 +215,7 @@ function requestOf({
   return { userCode: code, clientId, address, at, wantsAdmin };
 }
 
-function refusal(error: Extract<DeviceAnswer, { kind: "error" }>["error"]): DeviceAnswer {
+function refusal(error: Extract<DevicePollResult, { kind: "error" }>["error"]): DevicePollResult {
   return { kind: "error", error };
 }
 
