@@ -63,18 +63,18 @@ export class RemoteConfig {
     const cache = await this.#readCache(section);
     let problem: string;
     try {
-      const answer = await this.#fetch(section, cache?.etag ?? null, signal);
-      if (answer === "unchanged" && cache !== undefined)
+      const response = await this.#fetch(section, cache?.etag ?? null, signal);
+      if (response === "unchanged" && cache !== undefined)
         return { ...this.#accept(section, cache), from: "fresh" };
-      if (answer === "unchanged") throw new Fault("the server says 304 to a first request");
-      const checked = this.#check(section, answer.text);
+      if (response === "unchanged") throw new Fault("the server says 304 to a first request");
+      const checked = this.#check(section, response.text);
       const serial = checked.serial ?? null;
       const seen = cache?.serial ?? -1;
       if (serial !== null && serial < seen) {
         throw new Fault(`serial ${serial} is older than ${seen}, which was seen before`);
       }
       await ensureFolder(this.#parts.cache);
-      const entry: Cache = { url: section.url, etag: answer.etag, text: answer.text, serial };
+      const entry: Cache = { url: section.url, etag: response.etag, text: response.text, serial };
       await writeAtomically(this.#file(section), JSON.stringify(entry));
       return { document: checked, from: "fresh", problem: undefined };
     } catch (error) {

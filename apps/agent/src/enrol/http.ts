@@ -4,16 +4,16 @@ import { AgentError } from "../errors.ts";
 
 /** One exchange, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Token answers have a few kilobytes; in bytes. */
-const MAX_ANSWER_BYTES = 256 * 1024;
+/** Token responses have a few kilobytes. In bytes. */
+const MAX_RESPONSE_BYTES = 256 * 1024;
 
-export interface Answer {
+export interface JsonResponse {
   readonly status: number;
-  /** Members of the JSON object; empty if the answer is none. */
+  /** Members of the JSON object; empty if the response is not one. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-export function postJson(url: string, value: unknown, signal: AbortSignal): Promise<Answer> {
+export function postJson(url: string, value: unknown, signal: AbortSignal): Promise<JsonResponse> {
   return exchange(url, signal, {
     method: "POST",
     headers: { accept: "application/json", "content-type": "application/json" },
@@ -21,7 +21,7 @@ export function postJson(url: string, value: unknown, signal: AbortSignal): Prom
   });
 }
 
-export function getJson(url: string, signal: AbortSignal): Promise<Answer> {
+export function getJson(url: string, signal: AbortSignal): Promise<JsonResponse> {
   return exchange(url, signal, { method: "GET", headers: { accept: "application/json" } });
 }
 
@@ -33,10 +33,10 @@ async function exchange(
     readonly headers: Record<string, string>;
     readonly body?: string;
   },
-): Promise<Answer> {
+): Promise<JsonResponse> {
   const { host } = new URL(url);
   try {
-    const limits = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES, signal };
+    const limits = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_RESPONSE_BYTES, signal };
     const response = await boundedRequest(url, { ...options, ...limits, environment: process.env });
     return { status: response.status, body: objectOf(jsonOf(response)) };
   } catch (error) {
@@ -62,7 +62,7 @@ export function failed(message: string, retry = false): AgentError {
 }
 
 /** An OAuth error code (RFC 6749 section 5.2) that may be shown: free text of a server is not passed on. */
-export function errorCode(body: Answer["body"]): string {
+export function errorCode(body: JsonResponse["body"]): string {
   const code = stringMember(body, "error");
   return code !== undefined && /^[a-z_]{1,40}$/.test(code) ? code : "no reason given";
 }

@@ -4,7 +4,7 @@ import { numberMember, stringMember } from "@devplat/base/json-member";
 import type { OauthTokens } from "@devplat/oauth";
 import type { Fields } from "@devplat/secret-store";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
-import { failed, getJson, postJson, type Answer } from "./http.ts";
+import { failed, getJson, postJson, type JsonResponse } from "./http.ts";
 import { fieldsOf, halfOfLife, refreshToken } from "./oauth-tokens.ts";
 
 /** Time between looks, and the whole time for it, in milliseconds, as in the vendor's own command line. */
@@ -37,9 +37,9 @@ export class Jfrog implements EnrolmentEngine {
     const end = this.#clock.now() + LIMIT_MS;
     while (this.#clock.now() < end) {
       await this.#clock.sleep(INTERVAL_MS, signal);
-      const answer = await getJson(`${base}/token/${session}`, signal);
-      if (answer.status === 200) return fieldsOf(tokensOf(answer), this.#clock);
-      if (answer.status !== 400) throw failed(`the sign-in was refused (status ${answer.status})`);
+      const response = await getJson(`${base}/token/${session}`, signal);
+      if (response.status === 200) return fieldsOf(tokensOf(response), this.#clock);
+      if (response.status !== 400) throw failed(`the sign-in was refused (status ${response.status})`);
     }
     throw failed("the sign-in was not approved in time");
   }
@@ -54,7 +54,7 @@ export class Jfrog implements EnrolmentEngine {
 }
 
 /** The tokens of a login, in the members of OAuth. @throws AgentError `enrolment_failed` */
-function tokensOf({ body }: Answer): OauthTokens {
+function tokensOf({ body }: JsonResponse): OauthTokens {
   const accessToken = stringMember(body, "access_token");
   if (accessToken === undefined) throw failed("the sign-in was approved, but gave no token");
   const renewal = stringMember(body, "refresh_token");

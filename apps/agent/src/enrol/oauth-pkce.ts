@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Secret, systemCode, type Clock } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
-import { answerCallback } from "../auth/login/callback-page.ts";
+import { respondToCallback } from "../auth/login/callback-page.ts";
 import { AgentError } from "../errors.ts";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
 import { errorCode, failed } from "./http.ts";
@@ -83,11 +83,11 @@ class Callback {
     server.on("request", (request, response) => {
       const url = URL.parse(request.url ?? "", this.redirectUri);
       if (url?.pathname !== CALLBACK_PATH || request.headers.host !== `127.0.0.1:${port}`) {
-        return answerCallback(response, 404, "Enrolment", "There is nothing here.");
+        return respondToCallback(response, 404, "Enrolment", "There is nothing here.");
       }
       // Anybody on this host may knock here; what is not ours must not end the flow that is.
       if (url.searchParams.get("state") !== state) {
-        return answerCallback(
+        return respondToCallback(
           response,
           400,
           "Enrolment",
@@ -99,7 +99,7 @@ class Callback {
         const reason = errorCode(Object.fromEntries(url.searchParams));
         this.#answer.reject(failed(`the request was declined (${reason})`));
       } else this.#answer.resolve(code);
-      answerCallback(response, 200, "Enrolment", "You can close this page.");
+      respondToCallback(response, 200, "Enrolment", "You can close this page.");
     });
   }
 

@@ -2,7 +2,7 @@ import { lstat, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { expandHome } from "../config/sections/rule.ts";
 
-/** A socket over which another daemon of this user may answer: that of the workstation in front of it. */
+/** A socket over which another daemon of this user may respond: the daemon of the user's workstation. */
 export interface PeerSocket {
   readonly path: string;
   /** Device and inode. A socket that was made again has another one. */

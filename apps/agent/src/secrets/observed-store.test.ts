@@ -38,7 +38,7 @@ describe("ObservedStore", () => {
     });
   }
 
-  it("an answer ends a fault, and each change is told once [agent 35.17]", async () => {
+  it("a response ends a fault, and each change is reported once [agent 35.17]", async () => {
     let fault: SecretStoreError | undefined = new SecretStoreError("unavailable", "down");
     const { store, health } = observed(async () => {
       if (fault !== undefined) throw fault;

@@ -30,7 +30,7 @@ interface Limit {
  */
 const SILENCE_MS = 1000;
 
-/** A store whose every result is noted: whether the store answers, and whether it accepts the token. */
+/** A store that records for each result whether the store responds, and whether it accepts the token. */
 export class ObservedStore implements SecretStore {
   readonly driver: SecretStore["driver"];
   readonly #parts: ObservedStoreParts;
@@ -93,19 +93,19 @@ export class ObservedStore implements SecretStore {
     const begun = performance.now();
     try {
       const result = await request();
-      health.answered();
+      health.responded();
       return result;
     } catch (caught) {
       if (!(caught instanceof SecretStoreError)) throw caught;
       const error = this.#afterLimit(caught);
       if (error === caught || performance.now() - begun >= SILENCE_MS) health.failed(error);
-      // The answer is about the token that the request was sent with. Another one may be in use since.
+      // The response concerns the token of the request. Another token may be in use since then.
       if (error.code === "unauthenticated" && token === signIn?.token()?.reveal()) signIn?.invalidate();
       throw error;
     }
   }
 
-  /** Only a caller's own signal makes a request `aborted`: one that our limit has ended got no answer in time. */
+  /** Only a caller's own signal makes a request `aborted`: a request that our limit has ended got no response in time. */
   #afterLimit(error: SecretStoreError): SecretStoreError {
     if (error.code !== "aborted" || this.#limit?.signal.aborted !== true) return error;
     const seconds = this.#limit.ms / 1000;

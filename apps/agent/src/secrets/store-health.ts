@@ -9,8 +9,8 @@ const FAULTS: ReadonlySet<SecretStoreErrorCode> = new Set([
   "corrupt",
   "insecure_files",
 ]);
-/** Errors that the store itself has answered. The other ones are found before a request, or say nothing of the store. */
-const ANSWERS: ReadonlySet<SecretStoreErrorCode> = new Set([
+/** Errors in a response of the store. Other errors come before a request, or say nothing about the store. */
+const RESPONSES: ReadonlySet<SecretStoreErrorCode> = new Set([
   "denied",
   "unauthenticated",
   "not_found",
@@ -31,23 +31,23 @@ export function isStoreWide(error: unknown): boolean {
   );
 }
 
-/** Whether the secrets store answers, by the newest request that any part of this process has sent. */
+/** Whether the secrets store responds, by the newest request that any part of this process has sent. */
 export class StoreHealth {
   #fault: string | null | undefined;
   readonly #listeners = new Set<() => void>();
 
-  /** Why the store cannot be used; null if it answers; undefined before the first request. */
+  /** Why the store cannot be used. Null if it responds. Undefined before the first request. */
   fault(): string | null | undefined {
     return this.#fault;
   }
 
-  answered(): void {
+  responded(): void {
     this.#set(null);
   }
 
   failed(error: SecretStoreError): void {
     if (isStoreFault(error)) this.#set(publicMessage(error));
-    else if (ANSWERS.has(error.code)) this.#set(null);
+    else if (RESPONSES.has(error.code)) this.#set(null);
   }
 
   /** Calls back whenever {@link StoreHealth.fault} is another one. */

@@ -85,8 +85,8 @@ export class StatusReport {
         address: facts.address,
         kv_mount: facts.kvMount,
         user_prefix: facts.userPrefix,
-        // Without a token the store has not been asked, or it has answered no, unless that is what keeps everybody out.
-        reachable: signIn.authenticated ? answers(inputs) : signIn.storeUnreachable !== true,
+        // Without a token there was no request, or a refusal. The store counts as reachable unless the sign-in failed on it.
+        reachable: signIn.authenticated ? isReachable(inputs) : signIn.storeUnreachable !== true,
         last_error: signIn.reason ?? inputs.storeFault ?? document.last_error,
       },
       username: facts.username,
@@ -121,8 +121,8 @@ export class StatusReport {
   }
 }
 
-/** The newest request counts, of whichever part of the program. */
-function answers({ storeFault, document }: StatusInputs): boolean {
+/** The newest request of any part of the program decides. */
+function isReachable({ storeFault, document }: StatusInputs): boolean {
   return storeFault === undefined ? document.stale_since === null : storeFault === null;
 }
 

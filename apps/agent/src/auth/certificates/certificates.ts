@@ -158,7 +158,7 @@ export class Certificates {
   async #sign(name: string, request: string, token: Secret, signal: AbortSignal): Promise<string> {
     const { client, settings } = this.#parts;
     try {
-      const answer = await client.request({
+      const response = await client.request({
         method: "POST",
         path: `${settings.pki_mount}/sign/${settings.pki_role ?? ""}`,
         body: JSON.stringify({
@@ -169,7 +169,7 @@ export class Certificates {
         token,
         signal,
       });
-      const data = answer.get("data");
+      const data = response.get("data");
       const chain = [
         data.get("certificate").string(),
         ...data.get("ca_chain").or<readonly string[]>([], (part) => part.strings()),
@@ -187,14 +187,14 @@ export class Certificates {
     const { connect, settings } = this.#parts;
     const client = connect(certificate);
     try {
-      const answer = await client.request({
+      const response = await client.request({
         method: "POST",
         path: `auth/${settings.cert_mount}/login`,
         body: JSON.stringify(settings.cert_role === undefined ? {} : { name: settings.cert_role }),
         token: null,
         signal,
       });
-      return new Secret(answer.get("auth").get("client_token").string());
+      return new Secret(response.get("auth").get("client_token").string());
     } catch (error) {
       if (!(error instanceof SecretStoreError) || !["denied", "refused"].includes(error.code)) throw error;
       throw new AgentError("certificate_unusable", "the store does not accept the client certificate", {

@@ -1,11 +1,16 @@
 import type { ServerResponse } from "node:http";
 
 /**
- * Answers a browser that came back from a login elsewhere, and ends the connection, because its listener stops soon.
+ * Responds to a browser that returns from a login elsewhere, and closes the connection, because its listener stops soon.
  *
  * @param title for the browser's tab; like the text, ours, and with nothing of the request in it
  */
-export function answerCallback(response: ServerResponse, status: number, title: string, text: string): void {
+export function respondToCallback(
+  response: ServerResponse,
+  status: number,
+  title: string,
+  text: string,
+): void {
   response.writeHead(status, {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",

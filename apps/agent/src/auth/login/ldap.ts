@@ -21,14 +21,14 @@ export async function ldapLogin(
   // An empty password is an anonymous bind to some directories, which always succeeds (RFC 4513 section 5.1.2).
   if (password.reveal() === "") throw wrong();
   try {
-    const answer = await client.request({
+    const response = await client.request({
       method: "POST",
       path: `auth/${mount}/login/${username}`,
       body: JSON.stringify({ password: password.reveal() }),
       token: null,
       signal: steps.signal,
     });
-    return await finishLogin(client, answer, steps);
+    return await finishLogin(client, response, steps);
   } catch (error) {
     throw loginFault(error, mount);
   }

@@ -11,19 +11,19 @@ interface MfaMethod {
 }
 
 /**
- * The token of a login's answer, after the second factor if the store asks for one (`sys/mfa/validate`). A wrong
+ * The token of a login's response, after the second factor if the store asks for one (`sys/mfa/validate`). A wrong
  * passcode may be given again until the time is over; the store may lock the method before that.
  *
  * @throws AgentError `login_failed` | `login_cancelled`
  */
 export async function finishLogin(
   client: VaultClient,
-  answer: ResponsePart,
+  response: ResponsePart,
   steps: LoginSteps,
 ): Promise<Secret> {
-  const token = tokenOf(answer);
+  const token = tokenOf(response);
   if (token !== undefined) return token;
-  const requirement = answer.get("auth").get("mfa_requirement");
+  const requirement = response.get("auth").get("mfa_requirement");
   const requestId = requirement.get("mfa_request_id").or("", (part) => part.string());
   const methods = methodsOf(requirement.get("mfa_constraints"));
   if (requestId === "" || methods.length === 0) {
@@ -48,7 +48,7 @@ async function validate(
     }
     steps.show(pushed.length > 0 ? { kind: "waiting_push", methods: pushed } : { kind: "starting" });
     try {
-      const answer = await client.request({
+      const response = await client.request({
         method: "POST",
         path: "sys/mfa/validate",
         body: JSON.stringify({ mfa_request_id: requestId, mfa_payload: payload }),
@@ -56,7 +56,7 @@ async function validate(
         timeoutMs: LOGIN_LIMIT_MS,
         signal: steps.signal,
       });
-      const token = tokenOf(answer);
+      const token = tokenOf(response);
       if (token !== undefined) return token;
       throw new AgentError("login_failed", "the store accepted the second factor and gave no token");
     } catch (error) {
@@ -74,8 +74,8 @@ function refusedRequest(error: unknown): unknown {
   });
 }
 
-function tokenOf(answer: ResponsePart): Secret | undefined {
-  const token = answer
+function tokenOf(response: ResponsePart): Secret | undefined {
+  const token = response
     .get("auth")
     .get("client_token")
     .or("", (part) => part.string());

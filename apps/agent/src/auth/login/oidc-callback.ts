@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { bindLocalhost } from "@devplat/base";
 import { AgentError } from "../../errors.ts";
-import { answerCallback } from "./callback-page.ts";
+import { respondToCallback } from "./callback-page.ts";
 
 /** Vault CLI's own path: roles that were made for it work here too. */
 const CALLBACK_PATH = "/oidc/callback";
@@ -50,7 +50,7 @@ export class CallbackListener {
   }
 
   /**
-   * The answer to the login with this state.
+   * Result of the login with this state.
    * @throws AgentError `login_failed` if the provider did not let the user in; the signal's reason
    */
   async expect(state: string, signal: AbortSignal): Promise<OidcCallback> {
@@ -86,13 +86,18 @@ export class CallbackListener {
     // A foreign name that resolves to loopback is not the address that we gave.
     const ours = /^(localhost|127\.0\.0\.1|\[::1\]):\d+$/.test(request.headers.host ?? "");
     if (url?.pathname !== CALLBACK_PATH || request.method !== "GET" || !ours) {
-      return answerCallback(response, 404, "Sign in", "There is nothing here.");
+      return respondToCallback(response, 404, "Sign in", "There is nothing here.");
     }
     const deliver = this.#waiting.get(url.searchParams.get("state") ?? "");
     // Anybody on this host may knock here; what is not ours must not end the login that is.
     if (deliver === undefined)
-      return answerCallback(response, 400, "Sign in", "This answer belongs to no login that is under way.");
+      return respondToCallback(
+        response,
+        400,
+        "Sign in",
+        "This answer belongs to no login that is under way.",
+      );
     deliver(url.searchParams);
-    answerCallback(response, 200, "Sign in", "You can close this page and go back to the terminal.");
+    respondToCallback(response, 200, "Sign in", "You can close this page and go back to the terminal.");
   }
 }

@@ -43,14 +43,14 @@ export async function startOidc(
   });
   let address: string;
   try {
-    const answer = await client.request({
+    const response = await client.request({
       method: "POST",
       path: `auth/${mount}/oidc/auth_url`,
       body: JSON.stringify(body),
       token: null,
       signal,
     });
-    address = answer.get("data").get("auth_url").string();
+    address = response.get("data").get("auth_url").string();
   } catch (error) {
     // Vault denies a path that no login is mounted at.
     const none = error instanceof SecretStoreError && ["refused", "denied"].includes(error.code);
@@ -79,7 +79,7 @@ export async function finishOidc(
     throw new AgentError("login_failed", "the answer belongs to another login");
   }
   try {
-    const answer = await client.request({
+    const response = await client.request({
       method: "GET",
       path: `auth/${mount}/oidc/callback`,
       query: { state: request.state, code: callback.code, client_nonce: request.clientNonce.reveal() },
@@ -88,7 +88,7 @@ export async function finishOidc(
       repeatable: false,
       signal: steps.signal,
     });
-    return await finishLogin(client, answer, steps);
+    return await finishLogin(client, response, steps);
   } catch (error) {
     const refused = error instanceof SecretStoreError && ["refused", "denied"].includes(error.code);
     throw refused

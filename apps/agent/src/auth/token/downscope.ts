@@ -35,7 +35,7 @@ export async function downscope(
       .catch(ignoreRefusal);
   }
   try {
-    const answer = await client.request({
+    const response = await client.request({
       method: "POST",
       path: "auth/token/create",
       body: JSON.stringify({
@@ -47,7 +47,7 @@ export async function downscope(
       token: parent,
       signal,
     });
-    return new Secret(answer.get("auth").get("client_token").string());
+    return new Secret(response.get("auth").get("client_token").string());
   } catch (error) {
     if (!(error instanceof SecretStoreError) || !["denied", "refused"].includes(error.code)) throw error;
     throw new AgentError("login_failed", "the store gives no token with the policies of store.policies", {

@@ -8,7 +8,7 @@ import { AgentError } from "../../errors.ts";
 const DEFAULT_DEVICE = "/dev/tpmrm0";
 /** Names another device, or a software TPM's socket as `unix:/path`. */
 const DEVICE_VARIABLE = "AGENT_TPM_DEVICE";
-/** Largest answer (TPM 2.0 part 4, a usual implementation), in bytes. */
+/** Largest response (TPM 2.0 part 4, a usual implementation), in bytes. */
 const MAX_RESPONSE_BYTES = 4096;
 /** A TPM takes tenths of a second for the slowest of our commands. In milliseconds. */
 const TIMEOUT_MS = 10_000;

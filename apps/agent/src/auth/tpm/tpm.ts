@@ -69,8 +69,8 @@ export class Tpm {
       ]);
       const sensitive = Buffer.concat([u16(0), sized(secret)]);
       const body = [sized(sensitive), sized(template), u16(0), u32(0)];
-      const answer = await this.#authorised(COMMANDS.create, parent, RS_PASSWORD, body);
-      const [privatePart, rest] = unsized(answer);
+      const response = await this.#authorised(COMMANDS.create, parent, RS_PASSWORD, body);
+      const [privatePart, rest] = unsized(response);
       return { privatePart, publicPart: unsized(rest)[0] };
     });
   }
@@ -127,8 +127,8 @@ export class Tpm {
   async #withStorageKey<T>(action: (handle: number) => Promise<T>): Promise<T> {
     const sensitive = sized(u16(0, 0));
     const body = [u32(RH_OWNER), password(RS_PASSWORD), sensitive, sized(STORAGE_KEY), u16(0), u32(0)];
-    const answer = await this.#command(ST_SESSIONS, COMMANDS.createPrimary, body);
-    return this.#released(answer.readUInt32BE(0), action);
+    const response = await this.#command(ST_SESSIONS, COMMANDS.createPrimary, body);
+    return this.#released(response.readUInt32BE(0), action);
   }
 
   /** Room in a TPM is for three objects. */
@@ -141,10 +141,10 @@ export class Tpm {
     }
   }
 
-  /** The parameters of the answer to a command on one object. */
+  /** The parameters of the response to a command on one object. */
   async #authorised(code: number, handle: number, session: number, body: readonly Buffer[]): Promise<Buffer> {
-    const answer = await this.#command(ST_SESSIONS, code, [u32(handle), password(session), ...body]);
-    return answer.subarray(4, 4 + answer.readUInt32BE(0));
+    const response = await this.#command(ST_SESSIONS, code, [u32(handle), password(session), ...body]);
+    return response.subarray(4, 4 + response.readUInt32BE(0));
   }
 
   async #command(tag: number, code: number, parts: readonly Buffer[]): Promise<Buffer> {

@@ -43,12 +43,12 @@ export async function syncByDaemon(
   timeoutMs: number = CYCLE_TIMEOUT_MS,
 ): Promise<DaemonCycle | undefined> {
   const daemon = new DaemonClient(runtimeFolder, socketPath);
-  const answer = await daemon.post("/api/v1/sync?wait=true", timeoutMs);
-  const seen = answer && statusSchema.safeParse((await daemon.get("/api/v1/status"))?.body);
+  const response = await daemon.post("/api/v1/sync?wait=true", timeoutMs);
+  const seen = response && statusSchema.safeParse((await daemon.get("/api/v1/status"))?.body);
   if (seen?.success !== true) return undefined;
   const { rules, store } = seen.data;
-  if (answer?.status === 200) {
-    const result = resultSchema.safeParse(answer.body);
+  if (response?.status === 200) {
+    const result = resultSchema.safeParse(response.body);
     return result.success ? { result: result.data, errors: rules ?? {} } : undefined;
   }
   throw new AgentError(

@@ -9,7 +9,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUT_SWEEP_MS = 1000;
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_CONNECTIONS = 256;
-/** At the end, answers under way get this long, in milliseconds. */
+/** Time limit at the end for responses that have begun, in milliseconds. */
 const CLOSE_GRACE_MS = 1000;
 
 /**
@@ -35,8 +35,8 @@ export function createBoundedServer(maxConnections = MAX_CONNECTIONS): Server {
 }
 
 /**
- * Takes no more connections, and ends those that there are once their answers are out or the grace is over.
- * @param closeStreams ends the answers that never end by themselves
+ * Accepts no more connections, and closes open ones after their responses or after the time limit.
+ * @param closeStreams ends the responses that do not end by themselves
  */
 export async function closeServer(server: Server, closeStreams: () => void): Promise<void> {
   const closed = once(server, "close");
@@ -48,7 +48,7 @@ export async function closeServer(server: Server, closeStreams: () => void): Pro
   clearTimeout(force);
 }
 
-/** The answer to a request that could not be read; the same headers as every other answer. */
+/** The response to a request that could not be read. Its headers are those of every response. */
 function unreadable(error: Error): string {
   const status = UNREADABLE_STATUS[systemCode(error) ?? ""] ?? 400;
   const headers = Object.entries(SECURITY_HEADERS).map(([name, value]) => `${name}: ${value}`);

@@ -35,7 +35,7 @@ export interface ApiParts {
   readonly logger: Logger;
   /** Actions on this host's desktop that peers may request. */
   readonly actions: LocalActions;
-  /** `http://host:port` of the listener that answers; undefined on a socket. */
+  /** `http://host:port` of the listener that responds. Undefined on a socket. */
   readonly origin: () => string | undefined;
   /** Lets a browser in once; undefined without a web UI. */
   readonly openLink: (() => { readonly url: string; readonly expiresAt: number }) | undefined;

@@ -66,7 +66,7 @@ const form = (path: string, body: string) => (): Promise<Answer> =>
 const secret = (method: string, name: string, body?: string) => (): Promise<Answer> =>
   change(method, `/api/v1/secrets/tools/${name}`, body === undefined ? {} : { body });
 
-/** For each operation that the document describes: requests whose answers it has to describe. */
+/** For each operation that the document describes: requests whose responses it has to describe. */
 const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
   "GET /api/v1/status": [get("/api/v1/status")],
   "GET /api/v1/rules": [get("/api/v1/rules")],
@@ -128,17 +128,17 @@ describe("/api/openapi.json", () => {
   });
 
   for (const [operation, samples] of Object.entries(SAMPLES)) {
-    it(`${operation} answers as it says [agent 24.21]`, async () => {
+    it(`${operation} responds as the document says [agent 24.21]`, async () => {
       const [method = "", path = ""] = operation.split(" ");
       const responses = document.paths[path]?.[method.toLowerCase()]?.responses ?? {};
       for (const sample of samples) {
-        const answer = await sample();
-        const content = (responses[answer.status] ?? responses["default"])?.content ?? {};
-        const type = answer.status < 400 ? "application/json" : "application/problem+json";
-        assert.equal((answer.headers["content-type"] ?? "").split(";")[0], type);
+        const response = await sample();
+        const content = (responses[response.status] ?? responses["default"])?.content ?? {};
+        const type = response.status < 400 ? "application/json" : "application/problem+json";
+        assert.equal((response.headers["content-type"] ?? "").split(";")[0], type);
         const schema = content[type]?.schema;
-        assert.ok(schema !== undefined, `${answer.status} is described`);
-        assert.deepEqual(schemaFaults(JSON.parse(answer.body), schema, document.components.schemas), []);
+        assert.ok(schema !== undefined, `${response.status} is described`);
+        assert.deepEqual(schemaFaults(JSON.parse(response.body), schema, document.components.schemas), []);
       }
     });
   }
@@ -146,17 +146,17 @@ describe("/api/openapi.json", () => {
   it("problems are documents by RFC 9457 that keep error, code and hint", async () => {
     const unwritable = await change("PUT", "/api/v1/secrets/other/x", { body: '{"fields":{"a":"1"}}' });
     const foreignHost = await server.send("/api/v1/status", { headers: { Host: "example.test" } });
-    for (const [answer, code] of [
+    for (const [response, code] of [
       [unwritable, "not_editable"],
       [foreignHost, "host_refused"],
     ] as const) {
-      assert.equal(answer.headers["content-type"], "application/problem+json", code);
-      const problem = JSON.parse(answer.body) as Record<string, unknown>;
+      assert.equal(response.headers["content-type"], "application/problem+json", code);
+      const problem = JSON.parse(response.body) as Record<string, unknown>;
       const { status, title, hint } = PROBLEM_TYPES[code];
       const type = `/api/openapi.json#/components/x-problem-types/${code}`;
       const { detail, ...members } = problem;
       assert.deepEqual(members, { type, title, status, code, hint, error: detail });
-      assert.equal(answer.status, status);
+      assert.equal(response.status, status);
       assert.deepEqual(document.components["x-problem-types"][code], { status, title, hint });
     }
   });

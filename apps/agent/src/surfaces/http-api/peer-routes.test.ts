@@ -38,8 +38,8 @@ class NotedDesktop implements Desktop {
   }
 }
 
-function code(answer: Answer): unknown {
-  return (JSON.parse(answer.body) as { code?: unknown }).code;
+function code(response: Answer): unknown {
+  return (JSON.parse(response.body) as { code?: unknown }).code;
 }
 
 describe("the peer actions of the JSON API", () => {
@@ -68,15 +68,15 @@ describe("the peer actions of the JSON API", () => {
 
   it("remote/browse opens the URL, without a CSRF token and without an Origin [agent 29.2]", () =>
     ended(async () => {
-      const answer = await post(BROWSE, "url=https%3A%2F%2Fexample.com%2F%3Fa%3D1%26b");
-      assert.deepEqual([answer.status, answer.body], [200, '{"status":"opened"}']);
+      const response = await post(BROWSE, "url=https%3A%2F%2Fexample.com%2F%3Fa%3D1%26b");
+      assert.deepEqual([response.status, response.body], [200, '{"status":"opened"}']);
       assert.deepEqual(desktop.opened, ["https://example.com/?a=1&b"]);
     }));
 
   it("remote/notify raises the notification", () =>
     ended(async () => {
-      const answer = await post(NOTIFY, "level=warning&title=a+b&body=%3Cc%3E&action_url=http://h/");
-      assert.deepEqual([answer.status, answer.body], [200, '{"status":"raised"}']);
+      const response = await post(NOTIFY, "level=warning&title=a+b&body=%3Cc%3E&action_url=http://h/");
+      assert.deepEqual([response.status, response.body], [200, '{"status":"raised"}']);
       assert.deepEqual(desktop.raised, [
         { level: "warning", title: "a b", body: "<c>", actionUrl: "http://h/" },
       ]);
@@ -85,8 +85,8 @@ describe("the peer actions of the JSON API", () => {
   it("remote/clipboard writes CRLF, tabs, a byte order mark and 64 KiB unchanged [agent 29.11]", () =>
     ended(async () => {
       for (const text of ["a\r\nb\t \n", "\uFEFFü", "%41+&=", "é".repeat(KIB_64 / 2)]) {
-        const answer = await post(CLIPBOARD, `text=${encodeURIComponent(text)}`);
-        assert.deepEqual([answer.status, answer.body], [200, '{"status":"copied"}']);
+        const response = await post(CLIPBOARD, `text=${encodeURIComponent(text)}`);
+        assert.deepEqual([response.status, response.body], [200, '{"status":"copied"}']);
         assert.equal(desktop.copied.at(-1), text);
       }
     }));
@@ -116,10 +116,10 @@ describe("the peer actions of the JSON API", () => {
   for (const [name, path, body, status] of refused) {
     it(`refused without quoting it: ${name} [agent 29.1]`, () =>
       ended(async () => {
-        const answer = await post(path, body);
-        assert.equal(answer.status, status);
-        assert.equal(code(answer), status === 413 ? "body_too_large" : "bad_request");
-        assert.doesNotMatch(answer.body, /hunter2/);
+        const response = await post(path, body);
+        assert.equal(response.status, status);
+        assert.equal(code(response), status === 413 ? "body_too_large" : "bad_request");
+        assert.doesNotMatch(response.body, /hunter2/);
         assert.equal(desktop.calls, 0);
       }));
   }
@@ -127,8 +127,8 @@ describe("the peer actions of the JSON API", () => {
   it("another content type than a form's is refused", () =>
     ended(async () => {
       for (const type of ["application/json", "text/plain", "multipart/form-data; boundary=x"]) {
-        const answer = await post(BROWSE, "url=https://example.com/", { "Content-Type": type });
-        assert.deepEqual([answer.status, code(answer)], [415, "unsupported_media_type"]);
+        const response = await post(BROWSE, "url=https://example.com/", { "Content-Type": type });
+        assert.deepEqual([response.status, code(response)], [415, "unsupported_media_type"]);
       }
       assert.equal(desktop.calls, 0);
     }));
@@ -137,8 +137,8 @@ describe("the peer actions of the JSON API", () => {
     ended(async () => {
       const { port } = new URL(server.url);
       for (const origin of ["127.0.0.1", "localhost", "[::1]"].map((host) => `http://${host}:${port}`)) {
-        const answer = await post(BROWSE, "url=https://example.com/", { Origin: origin });
-        assert.equal(answer.status, 200, origin);
+        const response = await post(BROWSE, "url=https://example.com/", { Origin: origin });
+        assert.equal(response.status, 200, origin);
       }
       const calls = desktop.calls;
       for (const origin of [
@@ -155,8 +155,8 @@ describe("the peer actions of the JSON API", () => {
         "file://",
         "",
       ]) {
-        const answer = await post(BROWSE, "url=https://example.com/", { Origin: origin });
-        assert.deepEqual([answer.status, code(answer)], [403, "origin_refused"], origin);
+        const response = await post(BROWSE, "url=https://example.com/", { Origin: origin });
+        assert.deepEqual([response.status, code(response)], [403, "origin_refused"], origin);
       }
       assert.equal(desktop.calls, calls);
     }));
@@ -164,8 +164,8 @@ describe("the peer actions of the JSON API", () => {
   it("a browser that sends no Origin and says that another site asks is refused", () =>
     ended(async () => {
       for (const site of ["cross-site", "same-site"]) {
-        const answer = await post(BROWSE, "url=https://example.com/", { "Sec-Fetch-Site": site });
-        assert.deepEqual([answer.status, code(answer)], [403, "origin_refused"]);
+        const response = await post(BROWSE, "url=https://example.com/", { "Sec-Fetch-Site": site });
+        assert.deepEqual([response.status, code(response)], [403, "origin_refused"]);
       }
       assert.equal(desktop.calls, 0);
     }));
@@ -215,9 +215,9 @@ describe("the peer actions of the JSON API", () => {
           [NOTIFY, "level=info&title=hunter2"],
           [CLIPBOARD, "text=hunter2"],
         ] as const) {
-          const answer = await post(path, body);
-          assert.deepEqual([answer.status, code(answer)], [502, "action_failed"]);
-          assert.doesNotMatch(answer.body, /hunter2/);
+          const response = await post(path, body);
+          assert.deepEqual([response.status, code(response)], [502, "action_failed"]);
+          assert.doesNotMatch(response.body, /hunter2/);
         }
         assert.doesNotMatch(server.log.join("\n"), /hunter2/);
       }));

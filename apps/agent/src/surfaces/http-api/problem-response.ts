@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import type { Environment } from "./environment.ts";
 import { PROBLEM_TYPES, documentOf, type Problem, type ProblemStatus } from "./problem.ts";
 
-/** Answers with a problem document. */
+/** Responds with a problem document. */
 export function problemResponse(c: Context<Environment>, problem: Problem): Response {
   const headers = { "Content-Type": PROBLEM_MEDIA_TYPE };
   return c.body(JSON.stringify(documentOf(problem)), problemStatus(c, problem), headers);

@@ -13,7 +13,7 @@ import { secretRoutes } from "./secret-routes.ts";
 import { API_CHANNEL, statusDocument } from "./status-document.ts";
 import { VERSION } from "../../version.ts";
 
-/** The JSON API below /api/, and /metrics. Every answer but the secrets comes from memory. */
+/** The JSON API below /api/, and /metrics. All responses except secrets come from memory. */
 export function apiRoutes(parts: ApiParts): Hono<Environment> {
   const { view, accessCheck, csrf, streams, live, logger, signIn, configuration, surface, openLink } = parts;
   const app = new Hono<Environment>();

@@ -12,8 +12,8 @@ import {
 const BASE = "/api/v1/secrets/";
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-function code(answer: Answer): string {
-  return (JSON.parse(answer.body) as { code: string }).code;
+function code(response: Answer): string {
+  return (JSON.parse(response.body) as { code: string }).code;
 }
 
 async function change(server: TestServer, path: string, options: RequestOptions): Promise<Answer> {
@@ -74,10 +74,10 @@ describe("the secrets of the JSON API", () => {
   });
 
   it("of two simultaneous POSTs one succeeds [agent 23.3]", async () => {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       ["x", "y"].map((v) => post(server, "tools/race", `{"fields":{"a":"${v}"}}`)),
     );
-    assert.deepEqual(answers.map(({ status }) => String(status)).toSorted(), ["201", "409"]);
+    assert.deepEqual(responses.map(({ status }) => String(status)).toSorted(), ["201", "409"]);
   });
 
   it("PUT replaces the whole document, and is 404 where there is none", async () => {
@@ -97,9 +97,9 @@ describe("the secrets of the JSON API", () => {
       ["POST", "tools/empty"],
       ["PUT", "tools/filled"],
     ] as const) {
-      const answer = await change(server, path, { method, body: '{"fields":{}}' });
-      assert.equal(answer.status, 400, method);
-      assert.equal(code(answer), "bad_request");
+      const response = await change(server, path, { method, body: '{"fields":{}}' });
+      assert.equal(response.status, 400, method);
+      assert.equal(code(response), "bad_request");
     }
     await assert.rejects(server.store.read("tools/empty"), { code: "not_found" });
     assert.equal((await server.store.read("tools/filled")).version, 1);
@@ -107,9 +107,9 @@ describe("the secrets of the JSON API", () => {
 
   it("403 for a secret outside the editable folders, also one with a folder's name [agent 28.11]", async () => {
     for (const path of ["tools", "toolsbox"]) {
-      const answer = await post(server, path, '{"fields":{"a":"1"}}');
-      assert.equal(answer.status, 403, path);
-      assert.equal(code(answer), "not_editable");
+      const response = await post(server, path, '{"fields":{"a":"1"}}');
+      assert.equal(response.status, 403, path);
+      assert.equal(code(response), "not_editable");
       await assert.rejects(server.store.read(path), { code: "not_found" });
     }
   });
@@ -256,8 +256,8 @@ describe("the secrets of the JSON API", () => {
   });
 
   it("GET /api/v1/token returns the store token; the log has the event, not the token", async () => {
-    const answer = await server.send("/api/v1/token");
-    assert.deepEqual(JSON.parse(answer.body), { token: "s.token", expires_at: "2026-11-21T17:30:00.000Z" });
+    const response = await server.send("/api/v1/token");
+    assert.deepEqual(JSON.parse(response.body), { token: "s.token", expires_at: "2026-11-21T17:30:00.000Z" });
     assert.ok(server.log.some((line) => line.includes("handed out")));
     assert.ok(!server.log.some((line) => line.includes("s.token")));
   });
@@ -300,10 +300,10 @@ describe("the secrets of the JSON API, when something is wrong", () => {
       const failing = (): Promise<never> => Promise.reject(new SecretStoreError(fault, "words of the store"));
       const store = { list: failing, read: failing, write: failing } as unknown as SecretStore;
       await using server = await startTestServer({ store, editablePaths: ["tools"] });
-      const answer = await post(server, "tools/x", '{"fields":{"a":"1"}}');
-      assert.equal(answer.status, status);
-      assert.equal(code(answer), expected);
-      assert.doesNotMatch(answer.body, /words of the store/);
+      const response = await post(server, "tools/x", '{"fields":{"a":"1"}}');
+      assert.equal(response.status, status);
+      assert.equal(code(response), expected);
+      assert.doesNotMatch(response.body, /words of the store/);
       // A token that the store has refused is not used until somebody signs in.
       assert.equal(server.view.status().authenticated, fault !== "unauthenticated");
     });
@@ -321,9 +321,9 @@ describe("the secrets of the JSON API, when something is wrong", () => {
       await using server = await startTestServer({
         store: { list: hanging, read: hanging } as unknown as SecretStore,
       });
-      for (const answer of await Promise.all([server.send(BASE), server.send(`${BASE}x`)])) {
-        assert.equal(answer.status, 502);
-        assert.equal(code(answer), "store_unavailable");
+      for (const response of await Promise.all([server.send(BASE), server.send(`${BASE}x`)])) {
+        assert.equal(response.status, 502);
+        assert.equal(code(response), "store_unavailable");
       }
       assert.match(server.view.status().store.last_error ?? "", /not answered within 4 s/);
     },

@@ -3,8 +3,8 @@ import { requestOverSocket } from "../../peers/socket-request.ts";
 import { actionFields, actionForm, actionPath, type PeerAction } from "./action.ts";
 import { findPeerSockets, type PeerSocket } from "../../peers/peer-sockets.ts";
 
-/** A peer works for up to 8 s (spec/agent.md section 6); its answer then crosses a slow line. In milliseconds. */
-const ANSWER_TIMEOUT_MS = 10_000;
+/** A peer works for up to 8 s (spec/agent.md section 6); its response then crosses a slow line. In milliseconds. */
+const RESPONSE_TIMEOUT_MS = 10_000;
 /** Once one peer has accepted, the others get this long, in milliseconds: a forward whose far end is gone just hangs. */
 const REST_TIMEOUT_MS = 3000;
 
@@ -31,7 +31,7 @@ export class PeerFanOut {
     return (await findPeerSockets(patterns, home)).map(({ path }) => path);
   }
 
-  /** @returns how many peers have accepted. Only 2xx accepts: a 4xx or 5xx answer, or none, does not. */
+  /** @returns how many peers have accepted. Only 2xx accepts: a 4xx or 5xx response, or none, does not. */
   async send(action: PeerAction, signal: AbortSignal = new AbortController().signal): Promise<number> {
     const { patterns, home, restTimeoutMs = REST_TIMEOUT_MS } = this.#parts;
     const peers = await findPeerSockets(patterns, home);
@@ -43,9 +43,9 @@ export class PeerFanOut {
       if (accepted) timer ??= setTimeout(() => rest.abort(), restTimeoutMs);
       return accepted;
     });
-    const answers = await Promise.all(asked);
+    const responses = await Promise.all(asked);
     clearTimeout(timer);
-    return answers.filter(Boolean).length;
+    return responses.filter(Boolean).length;
   }
 
   async #ask(peer: PeerSocket, action: PeerAction, signal: AbortSignal): Promise<boolean> {
@@ -58,7 +58,7 @@ export class PeerFanOut {
         path: actionPath(action.kind),
         headers: { "content-type": "application/x-www-form-urlencoded" },
         body: actionForm(action),
-        timeoutMs: ANSWER_TIMEOUT_MS,
+        timeoutMs: RESPONSE_TIMEOUT_MS,
         signal,
       });
       const accepted = status >= 200 && status < 300;

@@ -1,23 +1,23 @@
 import { boundedRequest, jsonOf, type HttpResponse } from "@devplat/http-client";
 import { z } from "zod";
 import { readWebAccess } from "../web/access/web-key.ts";
-import { MAX_DAEMON_ANSWER_BYTES, requestOverSocket } from "../../peers/socket-request.ts";
+import { MAX_DAEMON_RESPONSE_BYTES, requestOverSocket } from "../../peers/socket-request.ts";
 
 /** Responses come from memory immediately. A daemon that needs longer than this, in milliseconds, hangs. */
-const ANSWER_TIMEOUT_MS = 5000;
+const RESPONSE_TIMEOUT_MS = 5000;
 
-export interface DaemonAnswer {
+export interface DaemonResponse {
   readonly status: number;
   readonly body: unknown;
 }
 
-/** One way to the daemon. Rejects where no daemon answers. */
+/** One way to the daemon. Rejects if no daemon responds. */
 type Way = (
   method: "GET" | "POST",
   path: string,
   headers: Readonly<Record<string, string>>,
   timeoutMs: number,
-) => Promise<DaemonAnswer>;
+) => Promise<DaemonResponse>;
 
 const csrfSchema = z.object({ token: z.string() });
 
@@ -35,8 +35,8 @@ export class DaemonClient {
   }
 
   /** @returns undefined when no daemon answers */
-  get(path: string): Promise<DaemonAnswer | undefined> {
-    return this.#first((way) => way("GET", path, {}, ANSWER_TIMEOUT_MS));
+  get(path: string): Promise<DaemonResponse | undefined> {
+    return this.#first((way) => way("GET", path, {}, RESPONSE_TIMEOUT_MS));
   }
 
   /**
@@ -44,15 +44,15 @@ export class DaemonClient {
    * @param timeoutMs for the change itself, in milliseconds
    * @returns undefined when no daemon answers
    */
-  post(path: string, timeoutMs: number = ANSWER_TIMEOUT_MS): Promise<DaemonAnswer | undefined> {
+  post(path: string, timeoutMs: number = RESPONSE_TIMEOUT_MS): Promise<DaemonResponse | undefined> {
     return this.#first(async (way) => {
-      const { body } = await way("GET", "/api/v1/csrf", {}, ANSWER_TIMEOUT_MS);
+      const { body } = await way("GET", "/api/v1/csrf", {}, RESPONSE_TIMEOUT_MS);
       const { token } = csrfSchema.parse(body);
       return await way("POST", path, { "x-csrf-token": token }, timeoutMs);
     });
   }
 
-  async #first(ask: (way: Way) => Promise<DaemonAnswer>): Promise<DaemonAnswer | undefined> {
+  async #first(ask: (way: Way) => Promise<DaemonResponse>): Promise<DaemonResponse | undefined> {
     for (const way of this.#ways) {
       try {
         return await ask(way);
@@ -66,20 +66,20 @@ export class DaemonClient {
 
 function socketWay(socketPath: string): Way {
   return async (method, path, headers, timeoutMs) =>
-    readAnswer(await requestOverSocket({ socketPath, method, path, headers, timeoutMs }));
+    readResponse(await requestOverSocket({ socketPath, method, path, headers, timeoutMs }));
 }
 
 function webWay(runtimeFolder: string): Way {
   return async (method, path, more, timeoutMs) => {
     const { url, key } = await readWebAccess(runtimeFolder);
     const headers = { authorization: `Bearer ${key.reveal()}`, ...more };
-    return readAnswer(
-      await boundedRequest(url + path, { method, headers, timeoutMs, maxBytes: MAX_DAEMON_ANSWER_BYTES }),
+    return readResponse(
+      await boundedRequest(url + path, { method, headers, timeoutMs, maxBytes: MAX_DAEMON_RESPONSE_BYTES }),
     );
   };
 }
 
-function readAnswer(response: HttpResponse): DaemonAnswer {
+function readResponse(response: HttpResponse): DaemonResponse {
   const body = jsonOf(response);
   if (body === undefined) throw new Error("what answers is not a daemon");
   return { status: response.status, body };

@@ -53,8 +53,8 @@ export async function askDaemon(
   places: Places,
   socket: string | undefined,
 ): Promise<ReportedStatus | undefined> {
-  const answer = await new DaemonClient(places.runtime, socket).get("/api/v1/status");
-  return statusSchema.safeParse(answer?.body).data;
+  const response = await new DaemonClient(places.runtime, socket).get("/api/v1/status");
+  return statusSchema.safeParse(response?.body).data;
 }
 
 async function isSocket(path: string): Promise<boolean> {

@@ -4,10 +4,10 @@ import { z } from "zod";
 import type { TokenOffer } from "../../auth/sign-in.ts";
 import { requestOverSocket } from "../../peers/socket-request.ts";
 
-/** A daemon answers from memory. In milliseconds. */
-const ANSWER_TIMEOUT_MS = 3000;
+/** A daemon responds from memory. In milliseconds. */
+const RESPONSE_TIMEOUT_MS = 3000;
 
-const answerSchema = z.object({ token: z.string().min(1) });
+const responseSchema = z.object({ token: z.string().min(1) });
 
 /**
  * The token that the user's own running daemon holds, for commands: it may have one that no file keeps (borrowed, by
@@ -17,13 +17,13 @@ const answerSchema = z.object({ token: z.string().min(1) });
  */
 export async function* ownDaemonToken(socketPath: string, signal: AbortSignal): AsyncGenerator<TokenOffer> {
   try {
-    const answer = await requestOverSocket({
+    const response = await requestOverSocket({
       socketPath,
       path: "/api/v1/token",
-      timeoutMs: ANSWER_TIMEOUT_MS,
+      timeoutMs: RESPONSE_TIMEOUT_MS,
       signal,
     });
-    const parsed = answer.status === 200 ? answerSchema.safeParse(jsonOf(answer)) : undefined;
+    const parsed = response.status === 200 ? responseSchema.safeParse(jsonOf(response)) : undefined;
     if (parsed?.success !== true) return;
     yield { token: new Secret(parsed.data.token), borrowedFrom: socketPath };
   } catch {

@@ -73,7 +73,7 @@ class TestPeer {
     more: Record<string, string> = {},
   ): Promise<{ status: number; body: string }> {
     const headers = { "content-type": "application/x-www-form-urlencoded", ...more };
-    const answer = await requestOverSocket({
+    const response = await requestOverSocket({
       socketPath: this.socket,
       method,
       path,
@@ -81,7 +81,7 @@ class TestPeer {
       timeoutMs: 10_000,
       ...(body !== undefined && { body }),
     });
-    return { status: answer.status, body: answer.body.toString() };
+    return { status: response.status, body: response.body.toString() };
   }
 
   /** Bytes as they are, and all that comes back until the other end closes. */
@@ -230,10 +230,10 @@ describe("the peer socket", () => {
   ];
   for (const [name, bytes, expected] of attacks) {
     it(`a hostile caller is refused: ${name}`, async () => {
-      const answer = await peer.raw(bytes);
-      assert.match(answer, expected);
-      assert.match(answer, /X-Content-Type-Options: nosniff/i);
-      assert.doesNotMatch(answer, /s\.token/);
+      const response = await peer.raw(bytes);
+      assert.match(response, expected);
+      assert.match(response, /X-Content-Type-Options: nosniff/i);
+      assert.doesNotMatch(response, /s\.token/);
     });
   }
 
@@ -259,18 +259,18 @@ describe("the peer socket", () => {
       "POST /api/v1/remote/clipboard HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 11\r\n\r\ntext=",
     );
     assert.equal((await peer.send("POST", "/api/v1/remote/clipboard", "text=quick")).status, 200);
-    const answer = buffer(slow);
+    const response = buffer(slow);
     slow.end("slowly");
-    assert.match((await answer).toString(), /^HTTP\/1\.1 200 /);
+    assert.match((await response).toString(), /^HTTP\/1\.1 200 /);
     assert.deepEqual(peer.copied.slice(-2), ["quick", "slowly"]);
   });
 
   it("pipelined requests are answered in their order", async () => {
     const get = "GET /api/v1/token HTTP/1.1\r\nHost: localhost\r\n\r\n";
     const last = "GET /none HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    const answer = await peer.raw(get + get + last);
+    const response = await peer.raw(get + get + last);
     assert.deepEqual(
-      [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
+      [...response.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
       ["200", "200", "404"],
     );
   });

@@ -3,11 +3,11 @@ import type { Socket } from "node:net";
 /** Maximum number of accepted connections. More are closed. A browser with pages, streams and downloads needs tens. */
 const MAX_LET_IN = 256;
 /**
- * Connections of which it is not known yet whose they are, or that have shown no session or key. Other users can open as
+ * Connections whose owner is not known yet, or that have shown no session or key. Other users can open as
  * many as they like, so the oldest is closed for a new one: they cannot keep the daemon's user out.
  */
 const MAX_UNKNOWN = 512;
-/** Connections of other users, who get a refusal in words, or a probe's answer. The oldest is closed for a new one. */
+/** Connections of other users, who get a refusal in words, or a probe's response. The oldest is closed for a new one. */
 const MAX_FOREIGN = 16;
 /** Such a connection is closed after this time, in milliseconds: more than a probe needs. */
 const FOREIGN_LIFETIME_MS = 5000;

@@ -184,9 +184,9 @@ describe("pages under /ui/", () => {
     ["/ui/config/", /<h1>Effective configuration<\/h1>/],
   ] as const) {
     it(`${path} is served`, async () => {
-      const answer = await server.send(path);
-      assert.equal(answer.status, 200);
-      assert.match(answer.body, words);
+      const response = await server.send(path);
+      assert.equal(response.status, 200);
+      assert.match(response.body, words);
     });
   }
 
@@ -301,12 +301,16 @@ describe("errors", () => {
   it("secret mutation outside web.editable_paths: 403, for every stored content [agent 35.3]", async () => {
     for (const method of ["POST", "PUT", "DELETE"]) {
       for (const path of ["elsewhere/x", "elsewhere/new", "toolsx"]) {
-        const answer = await change(
+        const response = await change(
           method,
           `/api/v1/secrets/${path}`,
           method === "DELETE" ? {} : fields(`{"a":"1"}`),
         );
-        assert.deepEqual([answer.status, json(answer)["code"]], [403, "not_editable"], `${method} ${path}`);
+        assert.deepEqual(
+          [response.status, json(response)["code"]],
+          [403, "not_editable"],
+          `${method} ${path}`,
+        );
       }
     }
   });
@@ -315,16 +319,20 @@ describe("errors", () => {
     await using bare = await startTestServer();
     const { token } = json(await bare.send("/api/v1/csrf")) as { token: string };
     const headers = { "X-CSRF-Token": token, "Content-Type": "application/json" };
-    const answer = await bare.send("/api/v1/secrets/x", { method: "POST", headers, ...fields(`{"a":"1"}`) });
-    assert.deepEqual([answer.status, json(answer)["code"]], [403, "not_editable"]);
+    const response = await bare.send("/api/v1/secrets/x", {
+      method: "POST",
+      headers,
+      ...fields(`{"a":"1"}`),
+    });
+    assert.deepEqual([response.status, json(response)["code"]], [403, "not_editable"]);
   });
 
   it("POST /login/token under certificate auth: 403", async () => {
     await using out = await startTestServer({ login: { kind: "mtls" } });
     out.view.set({ status: { authenticated: false } });
     const headers = { Origin: out.url };
-    const answer = await out.send("/login/token", { method: "POST", headers, body: `token=${GOOD_TOKEN}` });
-    assert.equal(answer.status, 403);
+    const response = await out.send("/login/token", { method: "POST", headers, body: `token=${GOOD_TOKEN}` });
+    assert.equal(response.status, 403);
   });
 
   it("browser POST with missing or cross-site Origin: rejected [agent 35.4]", async () => {
@@ -337,9 +345,9 @@ describe("errors", () => {
 
   it("UI save with a stale version: refused with an explanation [agent 35.5]", async () => {
     const body = "action=save&version=99&field=%22b%22&name=b&text=x";
-    const answer = await server.send("/ui/secrets/tools/there", { ...own(), body });
-    assert.equal(answer.status, 409);
-    assert.match(answer.body, /has changed since the row was opened/);
+    const response = await server.send("/ui/secrets/tools/there", { ...own(), body });
+    assert.equal(response.status, 409);
+    assert.match(response.body, /has changed since the row was opened/);
   });
 
   it("non-loopback web.listen: startup refused", () => {
@@ -349,8 +357,8 @@ describe("errors", () => {
 
 describe("limits", () => {
   it("secret name when creating in the UI: one segment [agent 35.27]", async () => {
-    const answer = await server.send("/ui/secrets/tools/", { ...own(), body: "action=new&name=a%2Fb" });
-    assert.equal(answer.status, 422);
+    const response = await server.send("/ui/secrets/tools/", { ...own(), body: "action=new&name=a%2Fb" });
+    assert.equal(response.status, 422);
   });
 
   it("a request body: 1 MiB [agent 35.25]", async () => {

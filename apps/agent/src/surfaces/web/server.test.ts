@@ -22,17 +22,17 @@ const HEADERS: readonly [string, RegExp][] = [
   ["cache-control", /no-store|immutable/],
 ];
 
-function assertProtected(answer: Pick<Answer, "headers">): void {
-  for (const [name, pattern] of HEADERS) assert.match(String(answer.headers[name]), pattern, name);
+function assertProtected(response: Pick<Answer, "headers">): void {
+  for (const [name, pattern] of HEADERS) assert.match(String(response.headers[name]), pattern, name);
 }
 
-function code(answer: Answer): unknown {
-  return (JSON.parse(answer.body) as { code?: unknown }).code;
+function code(response: Answer): unknown {
+  return (JSON.parse(response.body) as { code?: unknown }).code;
 }
 
 async function csrf(server: TestServer, headers: Record<string, string> = {}): Promise<string> {
-  const answer = await server.send("/api/v1/csrf", { headers });
-  return (JSON.parse(answer.body) as { token: string }).token;
+  const response = await server.send("/api/v1/csrf", { headers });
+  return (JSON.parse(response.body) as { token: string }).token;
 }
 
 describe("the web port, attacked", () => {
@@ -175,10 +175,10 @@ describe("the web port, attacked", () => {
   ];
   for (const [name, path, options, status, problem] of table) {
     it(name, async () => {
-      const answer = await server.send(path, options());
-      assert.equal(answer.status, status, answer.body);
-      assertProtected(answer);
-      if (problem !== undefined) assert.equal(code(answer), problem);
+      const response = await server.send(path, options());
+      assert.equal(response.status, status, response.body);
+      assertProtected(response);
+      if (problem !== undefined) assert.equal(code(response), problem);
       assert.equal(server.view.cycles, 0, "no cycle was started");
     });
   }
@@ -192,18 +192,18 @@ describe("the web port, attacked", () => {
   });
 
   it("bytes that are not HTTP get a 400 with the same headers", async () => {
-    const answer = await server.raw("NOT HTTP AT ALL\r\n\r\n");
-    assert.match(answer, /^HTTP\/1\.1 400 /);
-    assert.match(answer, /X-Content-Type-Options: nosniff/);
-    assert.match(answer, /default-src 'self'/);
+    const response = await server.raw("NOT HTTP AT ALL\r\n\r\n");
+    assert.match(response, /^HTTP\/1\.1 400 /);
+    assert.match(response, /X-Content-Type-Options: nosniff/);
+    assert.match(response, /default-src 'self'/);
   });
 
   it("a request with two Host headers is refused [agent 32.7]", async () => {
     const other = `Host: ${server.host}\r\nHost: evil.test\r\n`;
     for (const hosts of [other, `Host: ${server.host}\r\nhost: ${server.host}\r\n`]) {
-      const answer = await server.raw(`GET /api/v1/status HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
-      assert.match(answer, /^HTTP\/1\.1 400 /);
-      assert.match(answer, /more than one Host/);
+      const response = await server.raw(`GET /api/v1/status HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
+      assert.match(response, /^HTTP\/1\.1 400 /);
+      assert.match(response, /more than one Host/);
     }
   });
 
@@ -264,9 +264,9 @@ describe("the JSON API", () => {
   after(() => server.stop());
 
   it("gives the whole status when signed in", async () => {
-    const answer = await server.send("/api/v1/status");
-    assert.deepEqual(JSON.parse(answer.body), server.view.status());
-    assertProtected(answer);
+    const response = await server.send("/api/v1/status");
+    assert.deepEqual(JSON.parse(response.body), server.view.status());
+    assertProtected(response);
   });
 
   it("gives the rules with their state [agent 24.4]", async () => {
@@ -300,9 +300,9 @@ describe("the JSON API", () => {
     server.view.cycle = () => Promise.reject(new Error("token hvs.SECRET was refused"));
     for (const query of ["", "?wait=true"]) {
       const headers = { "X-CSRF-Token": await csrf(server) };
-      const answer = await server.send(`/api/v1/sync${query}`, { method: "POST", headers });
-      assert.equal(answer.status, query === "" ? 202 : 502);
-      assert.doesNotMatch(answer.body, /SECRET/);
+      const response = await server.send(`/api/v1/sync${query}`, { method: "POST", headers });
+      assert.equal(response.status, query === "" ? 202 : 502);
+      assert.doesNotMatch(response.body, /SECRET/);
     }
   });
 
@@ -311,21 +311,21 @@ describe("the JSON API", () => {
       throw new TypeError("token hvs.SECRET");
     };
     const headers = { "X-CSRF-Token": await csrf(server) };
-    const answer = await server.send("/api/v1/sync", { method: "POST", headers });
-    assert.equal(answer.status, 500);
-    assert.equal(code(answer), "internal");
-    assertProtected(answer);
-    assert.doesNotMatch(answer.body, /SECRET/);
+    const response = await server.send("/api/v1/sync", { method: "POST", headers });
+    assert.equal(response.status, 500);
+    assert.equal(code(response), "internal");
+    assertProtected(response);
+    assert.doesNotMatch(response.body, /SECRET/);
     assert.deepEqual(server.warnings, ["request failed"]);
   });
 
   it("serves an asset under its digest for good, and no other name", async () => {
     const path = /\/static\/kit\.[0-9a-f]{8}\.css/.exec((await server.send("/ui/")).body)?.[0] ?? "";
-    const answer = await server.send(path);
-    assert.equal(answer.status, 200);
-    assert.equal(answer.headers["cache-control"], "private, max-age=31536000, immutable");
-    assert.equal(answer.headers["content-type"], "text/css; charset=utf-8");
-    assertProtected(answer);
+    const response = await server.send(path);
+    assert.equal(response.status, 200);
+    assert.equal(response.headers["cache-control"], "private, max-age=31536000, immutable");
+    assert.equal(response.headers["content-type"], "text/css; charset=utf-8");
+    assertProtected(response);
   });
 
   it("says little and does nothing without a store token [agent 24.3]", async () => {
@@ -333,9 +333,9 @@ describe("the JSON API", () => {
     const status = JSON.parse((await server.send("/api/v1/status")).body) as object;
     assert.deepEqual(Object.keys(status), ["version", "time", "authenticated", "auth", "bootstrap"]);
     for (const path of ["/api/v1/rules", "/api/v1/events"]) {
-      const answer = await server.send(path);
-      assert.equal(answer.status, 401);
-      assert.equal(code(answer), "not_signed_in");
+      const response = await server.send(path);
+      assert.equal(response.status, 401);
+      assert.equal(code(response), "not_signed_in");
     }
     const cycles = server.view.cycles;
     const headers = { "X-CSRF-Token": await csrf(server), Origin: server.url };
@@ -356,9 +356,9 @@ describe("the JSON API", () => {
       ["GET", "/api/v1/enrol/github/main", "/setup/ and /ui/enrolments/"],
     ] as const;
     for (const [method, path, replacement] of table) {
-      const answer = await server.send(path, { method, headers: { Origin: server.url } });
-      assert.equal(answer.status, 404);
-      assert.ok(answer.body.includes(replacement), path);
+      const response = await server.send(path, { method, headers: { Origin: server.url } });
+      assert.equal(response.status, 404);
+      assert.ok(response.body.includes(replacement), path);
     }
   });
 
@@ -382,9 +382,9 @@ describe("the JSON API", () => {
     ];
     for (const [change, status, word] of states) {
       server.view.set({ status: { authenticated: true, sync, store, ...change } });
-      const answer = await server.send("/readyz");
+      const response = await server.send("/readyz");
       assert.deepEqual(
-        [answer.status, JSON.parse(answer.body)],
+        [response.status, JSON.parse(response.body)],
         [status, { status: word }],
         JSON.stringify(change),
       );
@@ -455,8 +455,8 @@ enrolments: { tools/key: { engine: ssh } }`,
 describe("POST /ui/sync", () => {
   it("starts a cycle from the own page and leads back to it", async () => {
     await using server = await startTestServer();
-    const answer = await server.send("/ui/sync", { method: "POST", headers: { Origin: server.url } });
-    assert.deepEqual([answer.status, answer.headers.location], [303, "/ui/"]);
+    const response = await server.send("/ui/sync", { method: "POST", headers: { Origin: server.url } });
+    assert.deepEqual([response.status, response.headers.location], [303, "/ui/"]);
     assert.equal(server.view.cycles, 1);
   });
 
@@ -577,10 +577,10 @@ describe("web.require_unlock", () => {
     const site = await server.send("/ui/");
     assert.deepEqual([site.status, site.headers.location], [303, "/"]);
     for (const path of ["/api/v1/status", "/api/v1/csrf", "/api/v1/events", "/metrics"]) {
-      const answer = await server.send(path);
-      assert.equal(answer.status, 401);
-      assert.equal(code(answer), "unlock_required");
-      assertProtected(answer);
+      const response = await server.send(path);
+      assert.equal(response.status, 401);
+      assert.equal(code(response), "unlock_required");
+      assertProtected(response);
     }
     assert.equal((await server.send("/ui/sse")).status, 401);
     assert.equal(
@@ -661,10 +661,10 @@ describe("web.require_unlock", () => {
       const guard = new PortGuard({ uid: systemSocketOwners.uid, read });
       await using server = await startTestServer({ guard, requireUnlock });
       foreign = true;
-      const answer = await server.send("/api/v1/status");
-      assert.equal(answer.status, 403);
-      assert.equal(code(answer), "other_user");
-      assertProtected(answer);
+      const response = await server.send("/api/v1/status");
+      assert.equal(response.status, 403);
+      assert.equal(code(response), "other_user");
+      assertProtected(response);
       const page = await server.send("/ui/");
       assert.equal(page.status, 403);
       assert.match(page.body, /does not come from the user that runs this daemon/);
@@ -698,8 +698,8 @@ describe("WebServer.listen", () => {
     const { hostname, port } = new URL(server.url);
     assert.equal(hostname, "localhost");
     for (const address of ["127.0.0.1", "[::1]"]) {
-      const answer = await fetch(`http://${address}:${port}/api/v1/status`);
-      assert.equal(answer.status, 200, address);
+      const response = await fetch(`http://${address}:${port}/api/v1/status`);
+      assert.equal(response.status, 200, address);
     }
   });
 

@@ -26,7 +26,7 @@ const PARENT: TokenInfo = {
   expiresAt: undefined,
   renewable: false,
 };
-/** Vault's answer to a first factor that is right where a second one is due. */
+/** Vault's response to a correct first factor when a second one is needed. */
 const SECOND_FACTOR = {
   request_id: "x",
   lease_id: "",
@@ -59,7 +59,7 @@ const CREDENTIALS = { username: "ada", password: new Secret("right") };
 const MOUNT = { mount: "oidc", role: undefined };
 const BEGUN = { url: "https://idp.example/", state: "s", clientNonce: new Secret("n") };
 
-describe("a login whose answer is not from Vault", () => {
+describe("a login whose response is not from Vault", () => {
   for (const [name, logIn, first] of [
     ["LDAP login", () => ldapLogin(client, "ldap", CREDENTIALS, steps)],
     ["second factor", () => ldapLogin(client, "ldap", CREDENTIALS, steps), "/v1/auth/ldap/login/ada"],
