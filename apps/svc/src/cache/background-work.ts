@@ -1,6 +1,6 @@
 import type { Logger } from "@devplat/base";
 
-/** Work that goes on when the request that started it is answered. */
+/** Work that continues after the response to the request that started it. */
 export class BackgroundWork {
   readonly #logger: Logger;
   readonly #running = new Set<Promise<void>>();

@@ -39,7 +39,7 @@ export interface CacheServiceParts {
   readonly clock: Clock;
 }
 
-/** Work of the cache that no git request causes: start, cleanup, stop, and operations of the administration. */
+/** Work of the cache outside of git requests: start, cleanup, stop, and operations of the administration. */
 export class CacheService implements CacheMaintenance {
   readonly #parts: CacheServiceParts;
 
@@ -134,7 +134,7 @@ export class CacheService implements CacheMaintenance {
     await cleanup.run();
   }
 
-  /** Brings a repository under limits that were just set. Never rejects. */
+  /** Applies new limits to a repository. Never rejects. */
   async policyChanged(policy: CachePolicy): Promise<void> {
     await this.#parts.cleanup.enforce(policy);
   }

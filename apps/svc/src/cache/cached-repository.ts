@@ -5,7 +5,7 @@ import type { RepositoryId } from "../access/repository-id.ts";
 export class CachedRepository {
   readonly id: RepositoryId;
   readonly tips: RefSnapshots;
-  /** Raised when the data is removed: nothing that was begun before may be stored or shared after. */
+  /** Raised when the data is removed. Responses that began before must not be stored or shared after it. */
   generation = 0;
   /** Features of `fetch` in the code host's last advertisement; undefined: none was seen. */
   features: ReadonlySet<string> | undefined;

@@ -10,7 +10,7 @@ import type { ResponseFacts, ResponseStore } from "./responses/response-store.ts
 import type { RepositoryReset } from "./repository-reset.ts";
 
 const MEGABYTE = 1024 * 1024;
-/** Milliseconds without a fetch after which a repository's packs may be evicted: an active fleet fetches within an hour. */
+/** Milliseconds without a fetch after which a repository's packs may be evicted. A busy fleet fetches within an hour. */
 const IDLE_MIRROR_MS = 3_600_000;
 
 export interface CleanupParts {
@@ -37,9 +37,9 @@ interface Shelved extends ResponseFacts {
 }
 
 /**
- * Keeps the cache folder in its limits (spec/svc.md section 2.4): a repository's response files under its own limit, all
- * of them and the packs under the total one, each by last use, oldest first. A file that is being served stays readable
- * to those who have it open.
+ * Keeps the cache folder within its limits (spec/svc.md section 2.4). A repository's own limit applies to its response
+ * files, the total limit to all response files and packs. The longest unused are evicted first. A file that is being
+ * served can still be read by the requests that opened it.
  */
 export class Cleanup {
   readonly #parts: CleanupParts;
@@ -138,7 +138,7 @@ export class Cleanup {
     if (await this.#remove(file)) this.#parts.metrics.evicted(file.policy.owner, file.policy.name, 1);
   }
 
-  /** @returns false: another process was first */
+  /** @returns false if another process removed it first */
   async #remove({ repository, name }: Shelved): Promise<boolean> {
     return await this.#parts.responses.remove(repository.id, name);
   }

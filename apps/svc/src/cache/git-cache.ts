@@ -23,9 +23,9 @@ export interface GitCacheParts {
 }
 
 /**
- * Answers fetches of the listed repositories: from a stored response, with others from one fetch, from the mirror, or
- * from the code host. The authorization of each request says what it may be sent. A failure in here never fails a clone:
- * the request is then answered by the code host.
+ * Answers fetches of the listed repositories: from a stored response, a running fetch, the mirror, or the code host. The
+ * authorization of each request decides which data it may get. After a failure of the cache the code host answers the
+ * request, so that no clone fails.
  */
 export class GitCache {
   readonly #parts: GitCacheParts;
@@ -57,7 +57,7 @@ export class GitCache {
     }
   }
 
-  /** Notes that a fetch was answered. @param bytes that the client got */
+  /** Counts an answered fetch. @param bytes that the client got */
   counted(repository: CachedRepository, result: "hit" | "miss", source: ByteSource, bytes: number): void {
     repository.lastFetchAt = this.#parts.clock.now();
     if (result === "miss") repository.misses++;
@@ -74,7 +74,7 @@ export class GitCache {
     const { id } = repository;
     idle.touch(id.key);
     const key = isStorable(id) ? job.key : undefined;
-    // One for the whole request: a request must not wait this long for each of several others.
+    // The deadline is for the whole request, not for each fetch that it waits for.
     const deadline = clock.monotonic() + queueMs;
     const mayRead = key !== undefined && authorization.wantsShown;
     while (!gone.aborted) {

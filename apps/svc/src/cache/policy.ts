@@ -11,7 +11,7 @@ export interface CachePolicy {
   readonly maxCacheSizeMb: number | undefined;
 }
 
-/** The list of cached repositories as the git routes see it. No I/O: it is asked on every git request. */
+/** The list of cached repositories as the git routes see it. It does no I/O, because every git request reads it. */
 export interface CachePolicies {
   /** Owner and name in any case, without `.git`. Undefined: not listed. */
   find(owner: string, name: string): CachePolicy | undefined;
@@ -38,8 +38,8 @@ export type WarmStart = "started" | "no_credential" | "not_cached";
 /** Operations of the administration on the cache of one repository. */
 export interface CacheMaintenance {
   stats(owner: string, name: string): CacheStats;
-  /** Removes the data, in the background and crash-safe; serving requests finish. */
+  /** Removes the data in the background. A crash does not stop it for good. Running requests complete. */
   purge(owner: string, name: string): Promise<void>;
-  /** Begins to fetch what upstream has new; the result says whether it can. */
+  /** Starts a fetch of new objects of the code host. The result says whether that is possible. */
   warm(owner: string, name: string): Promise<WarmStart>;
 }

@@ -9,7 +9,7 @@ import type { FaultLog } from "./fault-log.ts";
 import type { MirrorFiller } from "./filling/mirror-filler.ts";
 import type { ResponseStore } from "./responses/response-store.ts";
 
-/** Removes the stored data of a repository whose name stands for another repository now, or that is not listed. */
+/** Removes the stored data of a repository whose name belongs to another repository now, or that is not listed. */
 export class RepositoryReset implements RefObserver {
   readonly #parts: {
     readonly repositories: RepositoryRegistry;
@@ -31,17 +31,17 @@ export class RepositoryReset implements RefObserver {
     this.#parts = parts;
   }
 
-  /** Removes the stored responses where no known ref is left, and no mirror can show whether history is shared. */
+  /** Removes the stored responses if no known ref is left and no mirror can show whether history is shared. */
   async refsShown(id: RepositoryId, identity: RepositoryIdentity): Promise<void> {
     const { repositories, filler, logger } = this.#parts;
     const repository = repositories.of(id);
-    // With objects here, the next fetch shows whether the new refs share history with them: see startAnew.
+    // With objects in the mirror, the next fetch shows whether the new refs share history with them: see startAnew.
     if (identity !== "replaced" || (await filler.hasAny(repository))) return;
     logger.info({ repo: id.key }, "no known ref is left at the code host; stored responses are removed");
     await this.removeResponses(repository);
   }
 
-  /** The name stands for another repository now: nothing of the former one may be served. */
+  /** Removes all data because the name belongs to another repository now. */
   async startAnew(repository: CachedRepository): Promise<void> {
     this.#parts.logger.info(
       { repo: repository.id.key },
@@ -64,7 +64,7 @@ export class RepositoryReset implements RefObserver {
     }
   }
 
-  /** Nothing that was begun before is stored or shared after this. */
+  /** Prevents that responses which began before are stored or shared after this. */
   async removeResponses(repository: CachedRepository): Promise<void> {
     repository.generation++;
     if (isStorable(repository.id)) await this.#parts.responses.removeAll(repository.id);

@@ -10,8 +10,8 @@ import type { HeaderRecord } from "./headers.ts";
 import { IdleTimer } from "../http/request/idle-timer.ts";
 
 /**
- * Maximum connections to the code host for requests whose body a client is still sending, and as many for all others:
- * clients that stall in their bodies must not keep anybody from asking. Further requests wait.
+ * Maximum connections to the code host for requests whose body a client is still sending, and the same number for all
+ * others: clients that stall in their bodies must not block other requests. Further requests wait.
  */
 export const MAX_CONNECTIONS = 256;
 export interface UpstreamRequest {
@@ -24,9 +24,9 @@ export interface UpstreamRequest {
   /** Milliseconds without a byte from the code host, or to it, after which the request fails. */
   readonly idleMs: number;
   readonly signal?: AbortSignal;
-  /** Address of the client that reads the response as it comes, and holds its connection; undefined: nobody does. */
+  /** Address of the client that reads the response as it arrives and so holds the connection; undefined: none. */
   readonly client?: string;
-  /** After a 401: what to try again with, once; a request whose body is gone is not tried again. */
+  /** Gives the credential for one retry after a 401. A request whose body was consumed is not sent again. */
   readonly renew?: (() => Promise<string | undefined>) | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface UpstreamResponse {
   cancel(): void;
   /** Reads the body whole; longer ones are cut at `limit` bytes. */
   read(limit: number): Promise<Buffer>;
-  /** The credential that the response is for, where the code host refused the first one and it was renewed. */
+  /** The renewed credential that the response is for, if the code host refused the first one. */
   readonly renewedAuthorization?: string;
 }
 
@@ -83,7 +83,7 @@ interface Pools {
   readonly uploads: Dispatcher;
 }
 
-/** Answers to the git and web requests of the code host. */
+/** Sends git and web requests to the code host. */
 export class Upstream {
   readonly #pools: Late<Pools>;
   readonly #poolPlaces: ClientPlaces;

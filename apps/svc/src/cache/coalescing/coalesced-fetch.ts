@@ -7,14 +7,14 @@ import { ResponseBuffer } from "./response-buffer.ts";
 
 /** Maximum bytes that are not on disk yet. Then the code host is read only as fast as the disk writes. */
 const MAX_TAIL_BYTES = 8 * 1024 * 1024;
-/** With more readers than this, what arrives within a few milliseconds is sent to each of them with one call. */
+/** With more readers than this, bytes of a few milliseconds are sent to each of them with one call. */
 const FEW_READERS = 8;
 
 /** The response broke off, or a reader's part of the file cannot be read. */
 export class ResponseCut extends Error {
   /** Whether an error packet now belongs on side-band 3. */
   readonly inPackfile: boolean;
-  /** Whether the fault is this service's own, not the code host's. */
+  /** Whether the fault is in this service, not in the code host. */
   readonly isOwn: boolean;
 
   constructor(inPackfile: boolean, cause?: unknown) {
@@ -55,12 +55,12 @@ interface ReaderPosition {
 }
 
 /**
- * One upstream response for all clients that asked the same at the same time. It is drained to the store as fast as it
- * comes. Each reader follows at its own speed, from the store, or with the chunks as they arrive if it has caught up.
- * Readers are given whole packets only, so that an error packet can follow wherever the response breaks.
+ * One upstream response for all clients that sent the same request at the same time. It is written to the store as fast
+ * as it arrives. Each reader follows at its own speed: from the store, or with the chunks as they arrive if it has caught
+ * up. Readers get whole packets only, so that an error packet can follow wherever the response breaks.
  *
- * If the disk fails, or nothing is written, the chunks are kept in memory until all present readers have them, and the
- * slowest of them sets the pace. Nobody can join then.
+ * If the disk fails, or nothing is written, the chunks are kept in memory until all readers have them, and the slowest
+ * reader sets the pace. No reader can join then.
  *
  * It has more than 20 members, because sharing, reading and ending depend on one state: each of them can end the others.
  */
@@ -82,14 +82,14 @@ export class CoalescedFetch {
     this.#check = check;
   }
 
-  /** Aborts when nobody is left. */
+  /** Aborts when no reader is left. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
   /**
-   * True once others may read too: a pack byte came, or the whole response. False if this response is only for the caller
-   * that asked for it: a refusal, an error before the pack, no file.
+   * True once other requests may read too: a byte of the pack came, or the whole response. False if the response is only
+   * for the request that started it: a refusal, an error before the pack, no file.
    */
   get shared(): Promise<boolean> {
     return this.#shared.promise;
@@ -101,7 +101,7 @@ export class CoalescedFetch {
     return this.#sharing !== false && this.#check.fault === undefined;
   }
 
-  /** Ends joining: the fetch is not found any more. */
+  /** Ends joining: no other request finds the fetch after this. */
   close(): void {
     this.#closed = true;
     this.#end();
@@ -135,7 +135,7 @@ export class CoalescedFetch {
     return this.#buffer.diskError;
   }
 
-  /** The response must not be shared. Those who wait to join go on alone. */
+  /** Marks the response as not shared. Requests that wait to join continue without it. */
   abandon(): void {
     this.#decideSharing(false);
   }
@@ -159,7 +159,7 @@ export class CoalescedFetch {
   /**
    * Drains the response; resolves when it ended and all that can be on disk is. Never rejects.
    *
-   * @param pending what it is written to; undefined: nothing
+   * @param pending file that it is written to; undefined: none
    */
   async run(chunks: AsyncIterable<Buffer>, pending: PendingResponse | undefined): Promise<FetchOutcome> {
     const buffer = this.#buffer;
@@ -192,7 +192,7 @@ export class CoalescedFetch {
     };
   }
 
-  /** Bytes that readers may have: whole packets, or everything once the framing is not understood. */
+  /** Bytes that readers may get: whole packets, or all bytes if the framing is unknown. */
   get #readable(): number {
     return this.#check.fault === undefined ? this.#check.boundary : this.#buffer.received;
   }
@@ -207,7 +207,7 @@ export class CoalescedFetch {
     this.#progress.notify();
   }
 
-  /** Drops bytes from memory that every reader has had, or can read from the disk. */
+  /** Drops bytes from memory that every reader got, or can read from the disk. */
   #dropRead(): void {
     const slowest = Math.min(...[...this.#positions].map((position) => position.offset));
     this.#buffer.drop(this.#buffer.diskless ? slowest : this.#buffer.stored(this.#readable));

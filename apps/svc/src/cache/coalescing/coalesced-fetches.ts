@@ -7,11 +7,11 @@ export interface LedFetch {
   readonly fetch: CoalescedFetch;
   readonly check: ResponseCheck;
   readonly reader: FetchReader;
-  /** No other request finds or joins it any more. Those who have joined go on. Closing twice does nothing. */
+  /** Ends joining. Requests that joined continue. Closing twice does nothing. */
   close(): void;
 }
 
-/** The fetches under way that other requests may join. */
+/** The running fetches that other requests may join. */
 export class CoalescedFetches {
   readonly #open = new Map<string, CoalescedFetch>();
   /** Fetches that got no turn at the code host. */
@@ -42,8 +42,8 @@ export class CoalescedFetches {
   }
 
   /**
-   * Marks a fetch that got no upstream slot in time. Requests that waited for it give up too, once their own deadline is
-   * over.
+   * Marks a fetch that got no turn at the code host in time. Requests that waited for it give up too, when their own
+   * deadline is over.
    */
   turnAway(fetch: CoalescedFetch): void {
     this.#turnedAway.add(fetch);

@@ -6,8 +6,8 @@ const KEEPALIVE = encodePktLine(Buffer.from([SIDE_BAND.pack]));
 const PACKFILE = encodePktLine("packfile\n");
 
 /**
- * Whether the response to a request is a packfile section and nothing before it: then the section can begin, and empty
- * side-band packets can follow, before the pack is there.
+ * Whether the response to a request has only a packfile section. Then the section can begin before the pack is ready,
+ * with empty side-band packets.
  */
 export function canKeepAlive(fetch: FetchRequest): boolean {
   return (
@@ -22,7 +22,7 @@ export function canKeepAlive(fetch: FetchRequest): boolean {
   );
 }
 
-/** The value of a promise within a time; undefined: it has none yet. */
+/** The value of a promise; undefined if it does not resolve in time. */
 export async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   const timeout = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => timeout.resolve(undefined), ms);
@@ -54,7 +54,7 @@ export async function* keptAlive(
       return;
     }
   } finally {
-    // Nobody waits for it any more.
+    // No reader waits for the response after this.
     if (!taken) pending.then(drop).catch(() => undefined);
   }
 }

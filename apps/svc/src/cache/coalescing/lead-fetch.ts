@@ -16,16 +16,16 @@ import type { CoalescedFetches, LedFetch } from "./coalesced-fetches.ts";
 import { respondWithKeepalive } from "./respond-with-keepalive.ts";
 import type { UpstreamLimit } from "./upstream-limit.ts";
 
-/** A fetch that no stored response answers and that nobody else fetches now. */
+/** A fetch without a stored response and without a running fetch to join. */
 export interface LeadTask {
   readonly job: FetchJob;
   /** Undefined: the response must be neither stored nor shared. */
   readonly key: string | undefined;
   /** See sharingKey. */
   readonly shared: string;
-  /** A stored response could not be read: nothing that is stored is relied on for this request. */
+  /** True if a stored response could not be read. Then no stored data is used for this request. */
   readonly broken: boolean;
-  /** When the request has waited long enough, in `clock.monotonic()`. */
+  /** End of the time that the request may wait, in `clock.monotonic()`. */
   readonly deadline: number;
 }
 
@@ -55,9 +55,9 @@ interface MirrorResponse {
 }
 
 /**
- * Answers a fetch from the mirror or from the code host, so that others can join, and has the response stored. Each of
- * the three lifetimes has a method: the place of the fetch ({@link run}), the turn at the code host
- * (`#fromUpstream`), and what is written (`#begin…`).
+ * Answers a fetch from the mirror or from the code host, so that other requests can join, and stores the response. Each of
+ * the three lifetimes has a method: the coalesced fetch ({@link run}), the turn at the code host (`#fromUpstream`), and
+ * the stored response (`#begin…`).
  */
 export class LeadFetch {
   readonly #parts: LeadFetchParts;
@@ -67,12 +67,12 @@ export class LeadFetch {
   }
 
   /**
-   * @returns `filled`: the mirror was filled while the request waited for a turn, so it must be looked at again
+   * @returns `filled` if the mirror was filled while the request waited for a turn: then it must be checked again
    * @throws GitError if the code host does not answer
    */
   async run(task: LeadTask): Promise<PlannedFetch | "filled"> {
     const { job, key, shared } = task;
-    // It may have fired while a stored response was looked for, and is not reported again.
+    // The signal may have fired during the search for a stored response. It does not fire again.
     if (job.gone.aborted) return { plan: { kind: "gone" }, confirm: false };
     const led = this.#parts.fetches.open(key === undefined ? undefined : shared, job.format, job.gone);
     try {
@@ -114,7 +114,7 @@ export class LeadFetch {
     }
   }
 
-  /** Waits for a response that is being prepared. A client that can be shown keepalive packets gets them. */
+  /** Waits for a response that is being prepared. The client gets keepalive packets if its request allows them. */
   async #settle(job: FetchJob, own: MirrorAttempt, led: LedFetch): Promise<MirrorOutcome> {
     if (own.kind !== "pending") return own;
     const { keepAliveMs, reset } = this.#parts;
@@ -126,7 +126,7 @@ export class LeadFetch {
     return await respondWithKeepalive({ job, pending, signal, intervalMs: keepAliveMs, reset });
   }
 
-  /** A fetch for the mirror goes on without the request. Never rejects. */
+  /** Waits for a fetch that goes on for the mirror without the request. Never rejects. */
   async #afterLate({ repository }: FetchJob, late: Promise<boolean>): Promise<void> {
     if (await late) await this.#parts.reset.startAnew(repository);
   }
@@ -183,7 +183,7 @@ export class LeadFetch {
     }
   }
 
-  /** @returns what gives the turn back; undefined: none came in time; `filled`: the mirror was filled before */
+  /** @returns function that returns the turn; undefined: no turn in time; `filled`: the mirror was filled before */
   async #turn(task: LeadTask, { fetch }: LedFetch): Promise<(() => void) | "filled" | undefined> {
     const { upstreamLimit, fills } = this.#parts;
     const { key } = task.job.repository.id;
@@ -223,7 +223,7 @@ export class LeadFetch {
       if (check.complete && check.packStarted) void fill?.complete(source);
       else fill?.cancel();
       led.close();
-      // Not waited for: a slow reader may take its time.
+      // The recording does not wait for slow readers.
       void Promise.all([fetch.closed, fill?.done]).then(() => pending?.close());
     };
     background.start(record());
@@ -247,7 +247,7 @@ export class LeadFetch {
   }
 }
 
-/** The code host's response is for the client that leads alone. @param release gives the turn back */
+/** Relays the code host's response to the leading client only. @param release returns the turn */
 function relayed(led: LedFetch, response: UpstreamResponse, release: () => void): PlannedFetch {
   led.close();
   const end = (): void => {

@@ -13,7 +13,7 @@ import { SURVEYED_PREFIXES, shareHistory, type MissingWants, type Mirror } from 
 import { packBytes } from "./pack-stream.ts";
 import type { UpstreamLimit } from "./upstream-limit.ts";
 
-/** Ids that the code host is told are here. More than git sends in a first round; their history is implied. */
+/** Maximum haves in a request. Git sends fewer in its first round; the history of each is implied. */
 const MAX_HAVES = 512;
 /** Bytes before the pack that are kept, so that an error in them can be passed on. */
 const MAX_ERROR_BYTES = 64 * 1024;

@@ -2,8 +2,8 @@
 const GATHER_MS = 5;
 
 /**
- * Wakes those who wait, once per turn of the event loop, and less often on request: bytes that arrive until then are sent,
- * and written to the file, with one call.
+ * Wakes the waiting readers once per turn of the event loop, and less often on request. Bytes that arrive until then are
+ * sent, and written to the file, with one call.
  */
 export class Notifier {
   readonly #gathers: () => boolean;

@@ -19,7 +19,7 @@ export async function* packBytes(chunks: AsyncIterable<Buffer>): AsyncGenerator<
   if (!walker.complete) throw new Error("the response ends before its flush-pkt");
 }
 
-/** The bytes of a transfer under way, from its start; its place is given up at the end. Each chunk is good until the next. */
+/** The bytes of a running transfer from its start. The reader leaves at the end. A chunk is valid until the next one. */
 export async function* fetchChunks(reader: FetchReader): AsyncGenerator<Buffer, void, undefined> {
   try {
     for (let part = await reader.read(); part !== undefined; part = await reader.read()) {

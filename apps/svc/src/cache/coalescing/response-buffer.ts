@@ -30,7 +30,7 @@ export class ResponseBuffer {
     this.#progress = progress;
   }
 
-  /** @param pending what the bytes are written to; undefined: nothing */
+  /** @param pending file that the bytes are written to; undefined: none */
   open(pending: PendingResponse | undefined): void {
     this.#pending = pending;
     this.#diskless = pending === undefined;
@@ -112,7 +112,7 @@ export class ResponseBuffer {
 
   /** Bytes in memory; undefined: some of them are dropped. */
   chunks(offset: number, end: number): Buffer[] | undefined {
-    // From the back: a reader that has caught up asks for the bytes that have just arrived.
+    // The search begins at the end, because a reader that has caught up needs the newest bytes.
     const first = this.#tail.findLastIndex((chunk) => chunk.offset <= offset);
     if (first < 0) return undefined;
     return this.#tail

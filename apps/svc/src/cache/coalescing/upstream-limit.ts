@@ -7,8 +7,8 @@ interface Waiter {
 }
 
 /**
- * Turns for fetches from the code host: a maximum over all, and {@link MAX_PER_REPOSITORY} per repository.
- * First come, first served, among those whose repository has room; but fills come first.
+ * Limit of concurrent fetches from the code host: a maximum over all, and {@link MAX_PER_REPOSITORY} per repository. Turns
+ * are given in the order of the requests whose repository has room, but fills come first.
  */
 export class UpstreamLimit {
   readonly #max: number;

@@ -11,7 +11,7 @@ import type { BackgroundFills } from "./background-fill.ts";
 import { FillBehind, type FillSource } from "./fill-behind.ts";
 import { FillStarts } from "./fill-starts.ts";
 
-/** Milliseconds that a request waits for a fill whose pack is here; then it is forwarded. */
+/** Milliseconds that a request waits for a fill whose pack has arrived. Then it is forwarded. */
 const FINISHING_MS = 5000;
 
 export interface MirrorFillerParts {
@@ -28,7 +28,7 @@ export interface MirrorFillerParts {
 export class MirrorFiller {
   readonly #parts: MirrorFillerParts;
   readonly #starts = new FillStarts();
-  /** Fills whose packs were here when they started, by repository. */
+  /** Fills whose packs had arrived when they started, by repository. */
   readonly #finishing = new Map<string, Promise<void>>();
 
   constructor(parts: MirrorFillerParts) {
@@ -36,10 +36,10 @@ export class MirrorFiller {
   }
 
   /**
-   * Waits for the fill of an empty store whose pack is here, if the tips show the wants of the request: then the fill
-   * brings it. A fill behind another transfer of the repository starts now.
+   * Waits for the fill of an empty mirror whose pack has arrived, if the refs show the wants of the request: then the
+   * fill brings their objects. A fill behind another transfer of the repository starts now.
    *
-   * @returns whether there was one, and it is over
+   * @returns whether there was a fill that has ended
    */
   async finished({ repository, fetch }: FetchJob): Promise<boolean> {
     const { id, tips } = repository;
@@ -69,13 +69,13 @@ export class MirrorFiller {
   }
 
   /**
-   * Prepares the fill of an empty store behind a transfer from the code host: with its own pack, if that is stored and
-   * needs nothing else, or with a fetch of its own.
+   * Prepares the fill of an empty mirror behind a transfer from the code host: with the pack of the transfer, if that is
+   * stored and needs no other objects, or with a separate fetch.
    *
    * @param transfer from the code host
    * @param isStored whether it is written to a file
-   * @param begun told of the fill when it starts
-   * @returns undefined when nothing can be filled behind it
+   * @param begun called with the fill when it starts
+   * @returns undefined if no fill is possible
    */
   fillBehind(
     job: FetchJob,
@@ -132,7 +132,7 @@ export class MirrorFiller {
       const shown = tips.refs.values();
       await mirror.receive({ open, format, wants: fetch.wants, shown, ifEmpty: true, isLocal });
     } catch (error) {
-      // Data that is being removed takes its fills with it.
+      // A fill of data that is being removed is expected to fail.
       if (generation !== repository.generation) return;
       this.#parts.faults.once(repository, error, "the objects of a response cannot be stored");
     } finally {

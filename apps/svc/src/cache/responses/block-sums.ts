@@ -1,9 +1,9 @@
 import { crc32 } from "node:zlib";
 
-/** Bytes that one checksum covers. Small, so that the least piece that is ever sent can be checked by itself. */
+/** Bytes that one checksum covers. They are few, so that the smallest piece that is sent can be checked separately. */
 export const SUM_BLOCK_BYTES = 128 * 1024;
 
-/** Bytes of this service's own files are not those that were written, or cannot be read. */
+/** Stored bytes cannot be read, or differ from the written ones. */
 export class StoredDataDamaged extends Error {
   constructor(what: string, cause?: unknown) {
     super(what, { cause });

@@ -1,10 +1,10 @@
 import type { Clock } from "@devplat/base";
 
-/** Milliseconds after which a file is read through again. Files that changed on disk are not served after this time. */
+/** Milliseconds after which a file is checked again. Files that changed on disk are not served after this time. */
 export const RECHECK_MS = 3_600_000;
 
 interface Checked {
-  /** In `clock.monotonic()`; undefined: the first check is under way. */
+  /** In `clock.monotonic()`; undefined: the first check is running. */
   at: number | undefined;
   running: Promise<boolean> | undefined;
 }
@@ -32,8 +32,8 @@ export class CheckedFiles {
   }
 
   /**
-   * Whether the file is known to be whole. Those who ask during its first check wait for the same one. A file that was
-   * checked long ago is checked again by the first who asks; the others use the known result.
+   * Whether the file is known to be whole. All callers wait for its first check. An old check is repeated by its next
+   * caller, and the other callers use the known result.
    *
    * @param check reads the file through
    * @throws what `check` rejects with

@@ -18,9 +18,9 @@ import type { Slice, Slices } from "./slices.ts";
 import { isSound } from "./verify-response.ts";
 
 const RESPONSE_FILE = /^[0-9a-f]{64}$/;
-/** Response files whose checksums are kept in memory, 4 KB for 128 MB of a response: those used longest ago go first. */
+/** Maximum response files whose checksums are in memory: 4 KB for 128 MB. The longest unused are removed first. */
 const MAX_KNOWN_SUMS = 4096;
-/** Milliseconds between two touches of one file: the order of eviction needs no more. */
+/** Milliseconds between two touches of one file. That is enough for the order of eviction. */
 const TOUCH_INTERVAL_MS = 1000;
 
 /** An open file of a response. The descriptor stays good if the file is evicted while it is open. */
@@ -29,7 +29,7 @@ export interface OpenFile {
   /** Bytes of the response. */
   readonly size: number;
   readonly sums: FileSums;
-  /** Names this very content. */
+  /** Identifies the content of the file. */
   readonly identity: string;
   /** Tells this file from another one of the same name. */
   readonly inode: number;
@@ -38,7 +38,7 @@ export interface OpenFile {
 
 /** Facts about a repository's files that this process has in memory. */
 interface Known {
-  /** Raised when all files are removed: a file that was opened before is not given out. */
+  /** Raised when all files are removed. A file that was opened before is not served after it. */
   generation: number;
   /** Bytes on the disk, by file name. */
   readonly sizes: Map<string, number>;
@@ -47,7 +47,7 @@ interface Known {
 
 export interface FileResponseStoreParts {
   readonly folders: ResponseFolders;
-  /** `host.url`: part of what a file says it answers. */
+  /** `host.url`, part of the request identity in each file. */
   readonly hostUrl: string;
   readonly slices: Slices;
   readonly faults: FaultLog;
@@ -55,9 +55,9 @@ export interface FileResponseStoreParts {
 }
 
 /**
- * Response files on disk: `_responses/<owner>/<name>/<key>`, each a whole response as it goes over the wire, and a
- * trailer of checksums (response-trailer.ts). Files are written under another name, synced and renamed, so that a crash
- * at any instant leaves whole files only.
+ * Response files on disk: `_responses/<owner>/<name>/<key>`. Each has a whole response as it is sent, and a trailer of
+ * checksums (response-trailer.ts). Files are written under another name, synced and renamed, so that a crash never leaves
+ * a partial file.
  */
 export class FileResponseStore implements ResponseStore {
   readonly #parts: FileResponseStoreParts;
@@ -252,10 +252,9 @@ export class FileResponseStore implements ResponseStore {
   }
 
   /**
-   * Moves a damaged file out of the way; it is evicted like any other. Several requests may find the same damage: it is
-   * logged once.
+   * Renames a damaged file. It is evicted like any other file. Damage that several requests find is logged once.
    *
-   * @param inode of the damaged one; another file that has come to its place stays. Undefined: it cannot be opened
+   * @param inode of the damaged file; a new file with its name is kept. Undefined: it cannot be opened
    */
   async #quarantine(
     id: RepositoryId,

@@ -13,14 +13,14 @@ const READ_BYTES = 256 * 1024;
 
 export interface PendingFileParts {
   readonly handle: FileHandle;
-  /** Where it is while it is written. */
+  /** Path while it is written. */
   readonly pendingPath: string;
-  /** Where it is when it is committed. */
+  /** Path after the commit. */
   readonly path: string;
   /** Says which request the response answers. */
   readonly identity: Buffer;
   readonly slices: Slices;
-  /** Told of the bytes on the disk. */
+  /** Called with the number of bytes on the disk. */
   readonly onCommitted: (bytes: number) => void;
 }
 
@@ -69,7 +69,7 @@ export class PendingFile implements PendingResponse {
 
   async close(): Promise<void> {
     this.#parts.slices.forget(this.#parts.pendingPath);
-    // It is durable or discarded: a failure changes nothing.
+    // The file is durable or discarded already, so a failure changes nothing.
     await this.#parts.handle.close().catch(() => undefined);
   }
 }

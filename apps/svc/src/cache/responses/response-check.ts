@@ -8,8 +8,8 @@ const PACK_HEADER_BYTES = 12;
  * Checks a `fetch` response on its way: its sections and side-bands, the pack's header, and the hash of the pack's
  * bytes against its trailer. Never throws: a fault only means that the response must not be stored.
  *
- * The trailer is compared with plain SHA-1 (or SHA-256): it guards against damage on the way; what the objects are is
- * the code host's word, and clients check it again.
+ * The trailer is compared with plain SHA-1 (or SHA-256), against damage on the way. The content of the objects is the code
+ * host's responsibility, and clients check it again.
  */
 export class ResponseCheck {
   readonly #walker: FetchResponseWalker;

@@ -10,9 +10,9 @@ import type { RepositoryId } from "../../access/repository-id.ts";
 /** The folder of response files under `cache.storage_path`; no owner can have this name. */
 export const RESPONSES_FOLDER = "_responses";
 export const CORRUPT_SUFFIX = ".corrupt~";
-/** Where folders that must not be served any more are moved before they are removed. No owner's name starts so. */
+/** Folder into which data is moved before it is removed. No owner can have this name. */
 const REMOVED_FOLDER = ".removed~";
-/** Says which code host a repository's folder came from. */
+/** File with the code host of a repository's folder. */
 const ORIGIN_FILE = "origin.json";
 /** Version of response files. Folders of another version are removed. 2: with a trailer of checksums. */
 const FORMAT = 2;
@@ -56,7 +56,7 @@ export class ResponseFolders {
     if (there === undefined) await writeSealed(path, { host_url: this.#hostUrl, format: FORMAT });
   }
 
-  /** Nothing of the repository is found any more; the data is removed in the background. */
+  /** Makes the data of the repository unavailable, and removes it in the background. */
   async remove(id: RepositoryId): Promise<void> {
     const removed = join(this.#root, REMOVED_FOLDER);
     const target = join(removed, randomBytes(12).toString("hex"));
@@ -74,7 +74,7 @@ export class ResponseFolders {
     this.#removals.add(removal);
   }
 
-  /** Waits for removals that are under way. */
+  /** Waits for running removals. */
   async settled(): Promise<void> {
     await Promise.all(this.#removals);
   }
@@ -89,7 +89,7 @@ export class ResponseFolders {
     return found;
   }
 
-  /** Removes what crashed or interrupted processes left: pending files, and folders that were being removed. */
+  /** Removes the leftovers of crashed processes: pending files, and folders whose removal was interrupted. */
   async removeLeftovers(): Promise<number> {
     let count = 0;
     await rm(join(this.#root, REMOVED_FOLDER), { recursive: true, force: true });

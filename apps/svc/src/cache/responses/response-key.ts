@@ -7,7 +7,7 @@ import {
   type Steps,
 } from "@devplat/git-protocol";
 
-/** Raised when the form of the key's text changes: older files are then never found again. */
+/** Version of the key's text. It is raised when the text changes; older files are then never found again. */
 const KEY_VERSION = 1;
 /** Lines that are hashed between two pauses: well below a millisecond. */
 const LINES_PER_STEP = 1024;
@@ -24,7 +24,7 @@ export interface ResponseKeyParts {
 
 /**
  * Whether a response to this request may be stored or shared at all. Not with
- * - an argument that we do not know: it might ask for objects that the check of the wants does not see;
+ * - an unknown argument: it might request objects that the check of the wants does not see;
  * - `packfile-uris`: the response holds addresses that expire, or that are secrets;
  * - `sideband-all`: the response is framed in a way that is not checked here;
  * - no want at all.
