@@ -34,11 +34,11 @@ import { AppError } from "@devplat/base";
  * - `confirmation_needed`: the command destroys something and was not confirmed.
  * - `listen_refused`: `web.listen` is not an address on loopback.
  * - `port_in_use`: another program listens where the web UI should.
- * - `desktop_failed`: this host's desktop has not done what was asked, or there is none.
+ * - `desktop_failed`: this host's desktop has not done the action, or there is none.
  * - `socket_refused`: a socket cannot be where it is configured.
  * - `socket_in_use`: another program answers on a socket of this daemon.
  * - `daemon_unreachable`: no running daemon of this user answers.
- * - `daemon_refused`: the running daemon answers and could not do what it was asked.
+ * - `daemon_refused`: the running daemon responds, but could not do the action.
  */
 export type AgentErrorCode =
   | "usage"

@@ -176,7 +176,7 @@ export interface CertificateStatus {
 export interface CommandStatus extends AgentStatus {
   /** Under `mtls+os`: the command looks at the certificate instead of signing in. */
   readonly certificate?: CertificateStatus;
-  /** Whether this user's daemon answers; absent where it cannot be asked. */
+  /** Whether this user's daemon responds. Absent if it has no socket and no port. */
   readonly daemon?: { readonly running: boolean };
 }
 

@@ -11,7 +11,7 @@ export interface ReloadedParts {
   readonly surfaces: Surface;
 }
 
-/** Builds the one way in which a running daemon takes up a changed configuration. */
+/** Builds the part that applies a changed configuration to a running daemon. */
 export function assembleReload(
   { clock, logger }: Host,
   { enrolments, daemon, surfaces }: ReloadedParts,

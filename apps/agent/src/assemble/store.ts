@@ -46,7 +46,7 @@ export interface StoreParts {
     readonly client: VaultClient;
     readonly certificates: Certificates | undefined;
   };
-  /** The logins that a person can do, where the store asks for one. */
+  /** The interactive logins, if the store needs a login. */
   readonly logins?: Logins;
   readonly facts: StatusFacts;
   close(): Promise<void>;

@@ -66,7 +66,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
       store,
       policy: new WritePolicy(config.web.editable_paths, () => Object.keys(current().config.enrolments)),
       logger,
-      // A store that tells of changes tells of this one too.
+      // A store with an event stream reports this change too.
       onChange: () => {
         if (daemon.status().sync.events !== "connected") daemon.wake();
       },

@@ -27,7 +27,7 @@ export interface SignInState {
   readonly info: TokenInfo | undefined;
   /** Reason why no user is signed in; null when one is. */
   readonly reason: string | null;
-  /** The reason is that the store has not answered about a token; it is asked again. */
+  /** The store has not responded to a request about a token. The request is repeated. */
   readonly storeUnreachable?: true;
   /** The socket of the peer that lent the token. */
   readonly borrowedFrom?: string;
@@ -331,7 +331,7 @@ export class TokenSignIn implements SignIn {
     };
     const turn = this.#turns.run(() => {
       begun = !signal.aborted;
-      // Otherwise the caller has gone.
+      // Otherwise the caller has given up.
       return begun ? action() : givenUp;
     });
     signal.addEventListener("abort", giveUp, { once: true });

@@ -5,7 +5,7 @@ import type { IdentityPin } from "./token/identity-pin.ts";
 import type { SignIn } from "./sign-in.ts";
 import type { TokenFile } from "./token/token-file.ts";
 
-/** The store is asked within this time, in milliseconds: a page waits for it. A token that is not ended then ends by itself. */
+/** Time limit of the request to the store, in milliseconds, because a page waits for it. A token that is not revoked expires. */
 const SIGN_OUT_LIMIT_MS = 4000;
 
 export interface SignOutParts {
@@ -23,7 +23,7 @@ export interface RemovedToken {
   readonly ownLogin: boolean;
 }
 
-/** Removes the token file. A running daemon notices that it is gone and forgets the token as well. */
+/** Removes the token file. A running daemon notices the removal and forgets the token too. */
 export async function removeToken({ tokenFile, pin }: SignOutParts): Promise<RemovedToken> {
   // One that may not be read is removed all the same.
   const token = await tokenFile.read().catch(() => undefined);
@@ -42,7 +42,7 @@ export async function signOut(
 ): Promise<void> {
   const { token, ownLogin } = await removeToken(parts);
   const signal = AbortSignal.timeout(SIGN_OUT_LIMIT_MS);
-  // The daemon notices that the file is gone. That is not a fault.
+  // The sign-in notices the removal of the file. Its error is expected.
   await parts.signIn.ensure(signal).catch(() => undefined);
   if (token === undefined || !ownLogin) return;
   await parts.client.revokeSelf({ token, signal }).catch((error: unknown) => {

@@ -60,7 +60,7 @@ export const run: RunCommand = (invocation) =>
 export const skip: RunCommand = (invocation) =>
   decide(invocation, ["skip", "skipped"], async (runner, key) => runner.skip(key));
 
-/** Takes back a skip, so that the enrolment is asked for again. */
+/** Reverts a skip, so that the enrolment is offered again. */
 export const reset: RunCommand = (invocation) =>
   decide(invocation, ["reset", "reset"], async (runner, key) => runner.reset(key));
 

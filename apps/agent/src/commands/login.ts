@@ -38,7 +38,7 @@ export const login: RunCommand = async (invocation) => {
   }
 };
 
-/** Forgets the token. A running daemon notices that the file is gone and forgets it as well. */
+/** Forgets the token. A running daemon notices the removal of the file and forgets the token too. */
 export const logout: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
   if (invocation.flags.dryRun) {

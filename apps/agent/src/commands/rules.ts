@@ -42,7 +42,7 @@ export const pause: RunCommand = (invocation) => setPaused(invocation, true);
 /** Lets a paused rule go on. */
 export const resume: RunCommand = (invocation) => setPaused(invocation, false);
 
-/** Pauses a rule or lets it go on, and tells the running daemon. */
+/** Pauses or resumes a rule, and notifies the running daemon. */
 async function setPaused(invocation: Invocation, paused: boolean): Promise<number> {
   const { host, loaded } = await openContext(invocation);
   const rule = findRule(loaded, invocation.positionals[0] ?? "");

@@ -57,7 +57,7 @@ async function changeSecret(
   return 0;
 }
 
-/** Names only, unless one field or `--reveal` is asked for. */
+/** Prints names only, without a field or `--reveal`. */
 export const get: RunCommand = (invocation) =>
   withStore(invocation, async (store, signal) => {
     const [path = "", field] = invocation.positionals;

@@ -35,7 +35,7 @@ export const run: RunCommand = async (invocation) => {
     let fault: SecretStoreError | undefined;
     const certificate = await certificateOf(parts, loaded.config);
     try {
-      // The certificate tells enough: no sign-in is needed for a look.
+      // The certificate is enough. The status needs no sign-in.
       if (certificate === undefined) await parts.signIn.ensure(stop.signal);
     } catch (error) {
       if (!(error instanceof AgentError || error instanceof SecretStoreError)) throw error;

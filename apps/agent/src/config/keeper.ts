@@ -6,7 +6,7 @@ import type { Config } from "./schema.ts";
 /** Interval for reading the files again, in milliseconds. A changed policy applies within this time. */
 const LOCAL_INTERVAL_MS = 5 * 60_000;
 
-/** Sections that a running daemon takes up; everything else needs a new start. */
+/** Sections that a running daemon applies. All other sections need a restart. */
 const LIVE_SECTIONS: ReadonlySet<string> = new Set(["rules", "enrolments", "sync", "remote_config", "ssh"]);
 
 /** State of the configuration, for the status. */
@@ -27,7 +27,7 @@ export interface ConfigKeeperParts {
   readonly logger: Logger;
 }
 
-/** Reads the configuration again when asked to and from time to time. An invalid one keeps the old one. */
+/** Reads the configuration again on request and from time to time. If the new one is invalid, the old one stays. */
 export class ConfigKeeper {
   readonly #parts: ConfigKeeperParts;
   /** The configuration at the start of the process. Sections that need a new start are compared with it. */

@@ -139,7 +139,7 @@ function fullName(path: string): string {
   return path.replace(/^HKLM(?=\\|$)/i, "HKEY_LOCAL_MACHINE").replace(/^HKCU(?=\\|$)/i, "HKEY_CURRENT_USER");
 }
 
-/** Names below the root; undefined for a key elsewhere. Names of the registry do not tell case apart. */
+/** Names below the root. Undefined for a key elsewhere. The registry ignores letter case. */
 function below(root: string, names: string): string[] | undefined {
   if (names.toLowerCase() === root.toLowerCase()) return [];
   if (!names.toLowerCase().startsWith(`${root.toLowerCase()}\\`)) return undefined;

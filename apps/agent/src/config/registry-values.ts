@@ -85,7 +85,7 @@ function innerPath(
   return errors.flat().find((issue) => issue.path.length > 0)?.path ?? [];
 }
 
-/** Gives the value at a path the type that is expected there, if it can be read so; tells whether it did. */
+/** Converts the value at a path to the type that is expected there. Returns whether that was possible. */
 function retype(root: Record<string, unknown>, path: readonly PropertyKey[], expected: string): boolean {
   const parent = path
     .slice(0, -1)

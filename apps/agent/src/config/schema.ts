@@ -22,7 +22,7 @@ z.config({ jitless: true });
 /** Polling a store more often than this is load without use: 10 s, in milliseconds. */
 const MIN_SYNC_INTERVAL_MS = 10_000;
 
-/** The UI hands out secrets: no configuration can put it on another address. Port 0 takes any free port. */
+/** The UI shows secrets, so no configuration can put it on another address. Port 0 takes any free port. */
 const LOOPBACK_LISTEN = /^(?:127\.0\.0\.1|\[::1\]|localhost):\d{1,5}$/;
 
 const syncSection = z.strictObject({

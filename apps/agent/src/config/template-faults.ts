@@ -24,7 +24,7 @@ export function templateFaults({ config, locate }: LocatedConfig): ConfigProblem
   };
   for (const [index, { name, target }] of config.rules.entries()) {
     if (target.template === undefined) continue;
-    // The index counts the rules of all documents together: the name tells more.
+    // The index counts the rules of all documents together, so the name is clearer.
     const key = `rules.${name}.target.template`;
     look(["rules", index, "target", "template"], key, target.template, STANDARD_FUNCTION_NAMES);
   }

@@ -60,7 +60,7 @@ async function runProgram(
     // A program that outlives the daemon must not end with the daemon's terminal.
     detached: settles,
   });
-  // A program that ends before it has read everything breaks the pipe; its exit code tells.
+  // A program that ends before it has read everything breaks the pipe. Its exit code shows the result.
   child.stdin?.on("error", () => undefined);
   child.stdin?.end(input);
   const { promise: time, resolve: timeIsUp } = Promise.withResolvers<"time">();

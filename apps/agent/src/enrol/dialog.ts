@@ -2,7 +2,7 @@ import { Secret } from "@devplat/base";
 import { AgentError } from "../errors.ts";
 import type { EnrolmentSteps, FormField } from "./engine.ts";
 
-/** A user who was asked answers within this time, or starts again; in milliseconds. */
+/** Time limit for the input of a user, in milliseconds. After it the enrolment starts again. */
 const ANSWER_LIMIT_MS = 15 * 60_000;
 
 /** The next step of the user while an enrolment runs. */
@@ -13,7 +13,7 @@ export interface EnrolmentPrompt {
   readonly unsaved?: true;
 }
 
-/** Connects an engine that asks with a user who answers in a page or a terminal. */
+/** Connects an engine that asks for input with a user in a page or at a terminal. */
 export class EnrolmentDialog {
   readonly #onChange: () => void;
   #prompt: EnrolmentPrompt = {};
@@ -35,8 +35,8 @@ export class EnrolmentDialog {
   }
 
   /**
-   * Hands in the values that the form asks for.
-   * @returns faults by field, empty if the values were taken; undefined if nothing is asked for now
+   * Passes the values that the form asks for.
+   * @returns faults by field, empty if the values are accepted; undefined if the engine does not wait for input
    */
   answer(values: ReadonlyMap<string, Secret>): ReadonlyMap<string, string> | undefined {
     const { form } = this.#prompt;

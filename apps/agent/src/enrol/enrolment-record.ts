@@ -38,7 +38,7 @@ export type EnrolmentEvent =
   | { readonly kind: "reset" }
   /** The choices of the user were read. */
   | { readonly kind: "choices_read"; readonly skipped: boolean; readonly again: boolean }
-  /** The store was asked whether its credential is there. */
+  /** The store was asked whether it has the credential. */
   | { readonly kind: "looked_up"; readonly isStored: boolean }
   | { readonly kind: "refresh_planned"; readonly at: number | undefined }
   | { readonly kind: "refreshed"; readonly refreshAt: number | undefined }

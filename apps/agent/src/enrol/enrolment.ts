@@ -104,7 +104,7 @@ export class Enrolment {
     this.#parts.onChange();
   }
 
-  /** Hands in the values that the engine asks for. See {@link EnrolmentDialog.answer}. */
+  /** Passes the values to the engine that asks for them. See {@link EnrolmentDialog.answer}. */
   answer(values: ReadonlyMap<string, Secret>): ReadonlyMap<string, string> | undefined {
     return this.#dialog.answer(values);
   }

@@ -23,7 +23,7 @@ export interface DeviceEndpoints {
 }
 
 export interface DeviceFlow {
-  /** Asked when it is needed: some servers tell their addresses themselves. */
+  /** Called when it is needed, because some servers publish their addresses. */
   readonly endpoints: (signal: AbortSignal) => Promise<DeviceEndpoints>;
   readonly clientId: string;
   readonly scopes: readonly string[];
@@ -91,7 +91,7 @@ export function githubEndpoints(host: string): DeviceFlow["endpoints"] {
   return () => Promise.resolve(endpoints);
 }
 
-/** Addresses that the server tells (RFC 8414), which must be its own. */
+/** Addresses that the server publishes (RFC 8414). They must be its own. */
 export function announcedEndpoints(server: string): DeviceFlow["endpoints"] {
   const { origin } = new URL(server);
   return async (signal) => {

@@ -104,7 +104,7 @@ export class EnrolmentRunner {
   }
 
   /**
-   * Hands in the values that a running enrolment asks for.
+   * Passes the values that a running enrolment asks for.
    * @returns faults by field; empty if the values were taken
    * @throws AgentError `enrolment_unknown` | `enrolment_state`
    */

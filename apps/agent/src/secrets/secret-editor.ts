@@ -3,7 +3,7 @@ import { SecretStoreError, type Fields } from "@devplat/secret-store";
 import type { ObservedStore } from "./observed-store.ts";
 import type { WritePolicy } from "./write-policy.ts";
 
-/** Which surface asked; for the log. */
+/** Surface of the request, for the log. */
 export type Surface = "api" | "page";
 
 export interface SecretEditorParts {

@@ -1,5 +1,5 @@
 /**
- * The path of a secret or folder from a request target, exactly as it was asked for.
+ * The path of a secret or folder from a request target, exactly as in the request.
  *
  * @param rawPath path of the request target, not decoded
  * @param prefix the part of the path before it, ending in `/`

@@ -11,7 +11,7 @@ export interface Surface {
   /** Takes up a changed configuration while it serves. Sections that apply after the next start change nothing. */
   reconcile(config: Config): Promise<void>;
   status(): SurfaceStatus;
-  /** Ends what {@link Surface.start} has begun. Requests under way get a short time to end. */
+  /** Ends what {@link Surface.start} has started. Running requests get a short time to end. */
   stop(): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export class SurfaceGroup implements Surface {
   }
 
   async stop(): Promise<void> {
-    // At the same time: each may wait for requests under way.
+    // Concurrently, because each may wait for running requests.
     await Promise.all(this.#started.splice(0).map((surface) => surface.stop()));
   }
 }

@@ -20,7 +20,7 @@ import type { ResolvedTarget, TargetPolicy } from "./target/target-policy.ts";
 export interface Work {
   readonly rule: Rule;
   readonly record: RuleRecord;
-  /** Rendered content; undefined: its secret is gone. */
+  /** Rendered content. Undefined if its secret was removed. */
   readonly content: EditMap | undefined;
   /** Stamp of each secret that the content was made from. */
   readonly inputs: Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@ import { AgentError } from "../errors.ts";
 
 /** SQLITE_BUSY: another connection holds the lock. */
 const SQLITE_BUSY = 5;
-/** A cycle of another `agent sync` is usually over by then; waiting longer looks like hanging. In milliseconds. */
+/** A cycle of another `agent sync` usually ends within this time. A longer wait looks like a hang. In milliseconds. */
 const LOCK_WAIT_MS = 3000;
 
 /**

@@ -20,7 +20,7 @@ const ENGINES = [
   "/usr/lib64/engines-3/pkcs11.so",
   "/usr/lib/engines-3/pkcs11.so",
 ];
-/** Variable that tells the engine which module to load (libp11's documentation). */
+/** Variable with the module that the engine loads (libp11's documentation). */
 const MODULE_VARIABLE = "PKCS11_MODULE_PATH";
 const ENGINES_VARIABLE = "OPENSSL_ENGINES";
 const ENGINE_NAME = "pkcs11";

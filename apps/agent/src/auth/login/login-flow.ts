@@ -11,7 +11,7 @@ export type LoginState =
   | { readonly kind: "browser"; readonly url: string }
   /** The user has to approve on another device; `methods` are the store's names of them. */
   | { readonly kind: "waiting_push"; readonly methods: readonly string[] }
-  /** A one-time passcode is asked for; `refused` if the one before was wrong. */
+  /** The login needs a one-time passcode. `refused`: the previous one was wrong. */
   | { readonly kind: "passcode"; readonly method: string; readonly refused: boolean }
   | { readonly kind: "done" }
   | { readonly kind: "failed"; readonly reason: string };
@@ -55,7 +55,7 @@ export class LoginFlow<T> implements LoginSteps {
     this.#listeners.add(listener);
   }
 
-  /** Hands in a passcode. False if none is asked for now. */
+  /** Enters a passcode. False if the login does not wait for one. */
   submitPasscode(code: Secret): boolean {
     const answer = this.#answer;
     if (answer === undefined) return false;

@@ -4,7 +4,7 @@ import { BoundedMap } from "@devplat/base/bounded-map";
 
 /** More tokens than this never take turns in one place; the oldest is forgotten. */
 const MAX_DENIED = 16;
-/** A store that denies by mistake is asked again after this long, in milliseconds. */
+/** Time until the next request to a store that may have denied by mistake, in milliseconds. */
 const REPROBE_MS = 15 * 60_000;
 
 /** SHA-256 of a token, for telling tokens apart without keeping them. A token has too much entropy to be guessed. */
@@ -24,7 +24,7 @@ export class DeniedTokens {
     this.#denied.set(tokenDigest(token), true);
   }
 
-  /** False again after 15 minutes: then the store is to be asked once more. */
+  /** False again after 15 minutes, so that the store is asked once more. */
   has(token: Secret): boolean {
     return this.#denied.peek(tokenDigest(token)) === true;
   }

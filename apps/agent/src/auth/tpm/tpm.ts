@@ -136,7 +136,7 @@ export class Tpm {
     try {
       return await action(handle);
     } finally {
-      // A policy session that has done its work is gone already.
+      // The TPM has already removed a policy session after its use.
       await this.#command(ST_NO_SESSIONS, COMMANDS.flushContext, [u32(handle)]).catch(() => undefined);
     }
   }

@@ -16,9 +16,9 @@ import {
 /** A whole cycle, with a slow store and the rules' commands, in milliseconds. */
 const CYCLE_TIMEOUT_MS = 120_000;
 
-/** A daemon of an older version does not tell what is missing. */
+/** The result of an older daemon has no list of missing secrets. */
 const resultSchema = cycleResultSchema.extend({ missing: cycleResultSchema.shape.missing.default([]) });
-/** Before a login the daemon does not tell of rules and store. */
+/** Before a login the status has no rules and no store. */
 const statusSchema = z.object({
   rules: z.record(z.string(), ruleStatusSchema.pick({ error: true })).optional(),
   store: agentStatusSchema.shape.store.pick({ last_error: true }).optional(),
@@ -73,7 +73,7 @@ export async function freshCycle(
   const socketPath = api.enabled ? apiSocketPath(places, api) : undefined;
   const now = Date.now();
   const cycle = await syncByDaemon(places.runtime, socketPath, timeoutMs);
-  // One that was under way may have looked before the change.
+  // A cycle that was running may have read the store before the change.
   const isOld = cycle !== undefined && Date.parse(cycle.result.started_at) < now;
   return isOld ? await syncByDaemon(places.runtime, socketPath, timeoutMs) : cycle;
 }

@@ -45,7 +45,7 @@ async function wantsAnotherTry(error: unknown, signal: AbortSignal): Promise<boo
   return /^(?:y(?:es)?)?$/i.test(answer.trim());
 }
 
-/** Shows and asks what the engine wants, until it has ended. */
+/** Shows what the engine reports and asks for its input, until it has ended. */
 async function converse(
   runner: EnrolmentRunner,
   key: string,

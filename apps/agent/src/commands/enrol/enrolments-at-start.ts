@@ -89,7 +89,7 @@ async function askForAll(
       if (stopped.aborted) return;
       const hint = `'${BRAND.command} enrol run ${key}' asks again`;
       host.logger.warn({ enrolment: key, err: error, hint }, "not enrolled at the terminal");
-      // A user who leaves a question is not asked another one.
+      // A user who cancels one enrolment is not asked for another one.
       if (error instanceof AgentError && ["usage", "enrolment_cancelled"].includes(error.code)) return;
     }
   }

@@ -62,7 +62,7 @@ function certificateLines({ enrolled, identity, backend, expires_at, fault }: Ce
   ];
 }
 
-/** Nothing where it cannot be asked: it has neither socket nor port then. */
+/** Empty if the daemon has neither a socket nor a port. */
 export function daemonLine({
   daemon,
   uptime_seconds: uptime,

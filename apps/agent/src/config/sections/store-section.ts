@@ -60,7 +60,7 @@ const pkcs11 = z.strictObject({
   token: z.string().min(1).max(32).default("daemon"),
   /** Holds the user PIN; readable by its owner only. */
   pin_file: file,
-  /** OpenSSL's engine of libp11; unset looks where systems keep it. */
+  /** OpenSSL's engine of libp11. Default: the folders in which systems keep it. */
   engine: file.optional(),
 });
 export type Pkcs11Section = z.infer<typeof pkcs11>;

@@ -15,7 +15,7 @@ export interface Environment {
 
 /** Access check of the surface that responds. */
 export interface AccessCheck {
-  /** Whether the request carries what the surface asks for beyond being reached. */
+  /** Whether the request has the session or key that the surface requires. */
   isUnlocked(request: IncomingMessage): boolean;
   /** The browser's session that the request belongs to; undefined: none. */
   session(request: IncomingMessage): string | undefined;

@@ -30,7 +30,7 @@ export function refuse(response: ServerResponse, path: string, problem: Problem)
   response.end(json ? JSON.stringify(document) : `${`${detail}\n${hint}`.trim()}\n`);
 }
 
-/** Whether a program asks here: it gets problems as documents, where a browser gets a page. */
+/** Whether a path is for programs. They get problems as documents. A browser gets a page. */
 export function isForPrograms(path: string): boolean {
   return path.startsWith("/api/") || path === "/api" || path === "/metrics";
 }

@@ -1,7 +1,7 @@
 import { JsonError, isMap, parseJson, type Fields } from "@devplat/secret-store";
 import { PROBLEMS, type Problem } from "./problem.ts";
 
-/** Either what was asked for, or why not. */
+/** The result, or the reason for the refusal. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: Problem };
 
 /**

@@ -5,7 +5,7 @@ import { findPeerSockets, type PeerSocket } from "../../peers/peer-sockets.ts";
 
 /** A peer works for up to 8 s (spec/agent.md section 6); its response then crosses a slow line. In milliseconds. */
 const RESPONSE_TIMEOUT_MS = 10_000;
-/** Once one peer has accepted, the others get this long, in milliseconds: a forward whose far end is gone just hangs. */
+/** Time for the other peers after one has accepted, in milliseconds. A forward without its far end hangs. */
 const REST_TIMEOUT_MS = 3000;
 
 export interface PeerFanOutParts {
@@ -25,7 +25,7 @@ export class PeerFanOut {
     this.#parts = parts;
   }
 
-  /** The sockets that would be asked, live or not. */
+  /** The sockets that would get a request, live or not. */
   async sockets(): Promise<readonly string[]> {
     const { patterns, home } = this.#parts;
     return (await findPeerSockets(patterns, home)).map(({ path }) => path);

@@ -18,7 +18,7 @@ export class LocalActions {
     this.#logger = logger;
   }
 
-  /** @param by the surface that it was asked on, for the log */
+  /** @param by the surface of the request, for the log */
   async perform(action: PeerAction, by: string): Promise<ActionOutcome> {
     if (this.#running.has(action.kind)) return "busy";
     this.#running.add(action.kind);

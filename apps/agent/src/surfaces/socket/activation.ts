@@ -1,6 +1,6 @@
 import { readFile, readlink } from "node:fs/promises";
 
-/** The first descriptor that a supervisor hands over (sd_listen_fds(3): SD_LISTEN_FDS_START). */
+/** The first descriptor that a supervisor passes (sd_listen_fds(3): SD_LISTEN_FDS_START). */
 const FIRST_DESCRIPTOR = 3;
 
 const SOCKET_NAMES = ["api", "peer"] as const;

@@ -6,7 +6,7 @@ import { agentStatusSchema, type AgentStatus, type CommandStatus } from "../../s
 import { DaemonClient } from "./daemon-client.ts";
 import { apiSocketPath } from "./places.ts";
 
-/** Before a login the daemon tells only the time. */
+/** Before a login the status has only the time. */
 const statusSchema = agentStatusSchema
   .pick({ authenticated: true, uptime_seconds: true, sync: true, rules: true, peers: true })
   .extend({
@@ -15,7 +15,7 @@ const statusSchema = agentStatusSchema
   })
   .partial();
 
-/** Status that the running daemon tells. */
+/** Status of the running daemon. */
 export type ReportedStatus = z.infer<typeof statusSchema>;
 
 /** Facts that only the running daemon knows, and the sockets that can be seen without it. */

@@ -19,7 +19,7 @@ export interface SocketServerOptions {
   readonly app: Hono<Environment>;
   /** Event streams of the app, which follow the daemon and never end by themselves; undefined where it has none. */
   readonly streams: { follow(signal: AbortSignal): void; closeAll(): void } | undefined;
-  /** The part of the status that tells of this socket. @param path where it is */
+  /** The part of the status for this socket. @param path where it is */
   readonly statusAt: (path: string) => SurfaceStatus;
   readonly logger: Logger;
 }

@@ -136,7 +136,7 @@ export class WebServer implements Surface {
   /** The web section applies after the next start. */
   async reconcile(): Promise<void> {}
 
-  /** The status tells nothing of the web port: its reader has reached it, or finds its address with the web key. */
+  /** The status has no part for the web port. Its reader has reached it, or finds its address with the web key. */
   status(): SurfaceStatus {
     return {};
   }

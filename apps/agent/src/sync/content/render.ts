@@ -31,7 +31,7 @@ export interface RendererParts {
   readonly hash: (text: string) => string;
 }
 
-/** Turns secrets into the content that a rule wants in its file, and keeps values from becoming structure. */
+/** Renders the content of a rule's file from secrets. Values cannot become structure. */
 export class Renderer {
   readonly #parts: RendererParts;
   readonly #templates = new Map<string, RuleTemplate>();

@@ -6,7 +6,7 @@ import {
   type IniDialect,
 } from "@devplat/document-edit";
 
-/** The editor of a target's format. The flavour of an ini file is told by its name unless the rule says it. */
+/** The editor of a target's format. The name of an ini file determines its flavour, unless the rule sets it. */
 export function formatOf(target: {
   readonly path: string;
   readonly format: FormatName;

@@ -60,7 +60,7 @@ export class TargetWatch {
     try {
       // Not persistent: it must not keep a process alive that has nothing else to do.
       const watcher = watch(folder, { persistent: false }, () => this.#look());
-      // A folder that is gone, or one watch more than the system has: the poll sees to it.
+      // The folder was removed, or the system has no more watches. The poll notices changes instead.
       watcher.on("error", () => this.#drop(folder));
       this.#folders.set(folder, { watcher, identity: identityOf(folder) });
       // A change after the write and before the watch makes no event.

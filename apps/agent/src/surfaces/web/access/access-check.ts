@@ -14,7 +14,7 @@ export interface WebAccessParts {
   readonly guard: PortGuard;
   readonly sessions: Sessions;
   readonly webKey: WebKey;
-  /** Whether the owner of a connection decides: where the system cannot tell, it decides nothing. */
+  /** Whether the owner of a connection decides. False if the system does not show owners. */
   readonly ownersVisible: boolean;
   /** Whether a session cookie or the web key is needed as well. */
   readonly unlockRequired: boolean;
@@ -39,7 +39,7 @@ export class WebAccessCheck implements AccessCheck {
     return owner === "other" ? PROBLEMS.otherUser : PROBLEMS.ownerUnknown;
   }
 
-  /** Whether the request carries what `web.require_unlock` asks for. */
+  /** Whether the request has the session or key that `web.require_unlock` requires. */
   isUnlocked(request: IncomingMessage): boolean {
     if (!this.#options.unlockRequired) return true;
     return this.session(request) !== undefined || this.#options.webKey.opens(request.headers.authorization);

@@ -3,9 +3,9 @@ import type { SocketRecord } from "./socket-table.ts";
 
 /** One table of sockets as it is read again and again. */
 interface Reading {
-  /** Resolves when the read under way has ended. */
+  /** Resolves when the current read has ended. */
   ended: Promise<unknown>;
-  /** The read that has not begun yet; everybody who asks now gets its records. */
+  /** The next read. All current callers get its records. */
   next: Promise<readonly SocketRecord[]> | undefined;
 }
 

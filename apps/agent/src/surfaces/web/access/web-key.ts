@@ -8,8 +8,8 @@ export const WEB_KEY_FILE = "web.key";
 const WEB_URL_FILE = "web.url";
 
 /**
- * The key by which our own command line proves that it belongs to the daemon's user, where the system does not tell.
- * New with every start, readable by the user alone (0600), gone when the daemon stops.
+ * The key by which our own command line proves that it belongs to the daemon's user, if the system does not show that.
+ * It is new at each start, readable by the user only (0600), and removed when the daemon stops.
  */
 export class WebKey {
   readonly #folder: string;

@@ -11,7 +11,7 @@ const SLOW_REFRESH_SECONDS = 5;
 
 export interface LoginPageModel {
   readonly view: LoginView;
-  /** Why what was asked for is not done. */
+  /** Reason why the action failed. */
   readonly refusal?: string;
   /** `web.login_text`, rendered. */
   readonly text: Html | undefined;

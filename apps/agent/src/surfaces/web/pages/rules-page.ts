@@ -35,7 +35,7 @@ export interface RulePageModel {
   /** Change by the next cycle; undefined if it was not requested. */
   readonly next?: NextChange | undefined;
   readonly announcement?: string | undefined;
-  /** Why what was asked for is not done. */
+  /** Reason why the action failed. */
   readonly refusal?: string;
 }
 

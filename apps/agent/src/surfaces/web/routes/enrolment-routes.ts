@@ -130,7 +130,7 @@ export function enrolmentRoutes(parts: RouteParts): Hono<Environment> {
     return undefined;
   }
 
-  /** Waits a little until an enrolment that was started or answered has ended or wants something. */
+  /** Waits a short time until an enrolment has ended or needs input. */
   async function settled(key: string): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const look = (): void => {

@@ -7,7 +7,7 @@ export type EnrolmentControl = Pick<
   "list" | "prompt" | "start" | "retry" | "answer" | "cancel" | "skip" | "look" | "onChange"
 >;
 
-/** The enrolments with what each wants now. */
+/** The enrolments, each with the input that it needs. */
 export function enrolmentViews(enrolments: Pick<EnrolmentControl, "list" | "prompt">): EnrolmentView[] {
   return enrolments.list().map((enrolment) => ({ enrolment, prompt: enrolments.prompt(enrolment.key) }));
 }

@@ -58,7 +58,7 @@ function partProblem(c: Context<Environment>, { detail }: Problem): Html {
   </tr>`;
 }
 
-/** Whether a page asks for a part of itself (htmx says so). */
+/** Whether a page requests a part of itself, by the header of htmx. */
 export function isForPart(c: Context<Environment>): boolean {
   return c.req.header("HX-Request") === "true";
 }

@@ -171,7 +171,7 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
     }
     await secrets.remove(path, "page");
     const folder = folderOf(path);
-    // The folder may have gone with its last secret.
+    // The folder may not exist after its last secret was removed.
     const left = policy.coversFolder(folder) ? folder : "";
     return c.redirect(`${secretUrl(left)}?done=deleted`, 303);
   }

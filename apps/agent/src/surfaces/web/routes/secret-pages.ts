@@ -27,7 +27,7 @@ const FOREIGN_REVEAL =
 /** Additions to a secret's page. */
 export interface Shown {
   readonly status?: 200 | 403 | 404 | 409 | 422;
-  /** Why what was asked for is not done. */
+  /** Reason why the action failed. */
   readonly refusal?: string;
   /** The name of a new secret that was typed. */
   readonly typed?: string;

@@ -36,7 +36,7 @@ export interface LoginView {
   readonly state: LoginState | undefined;
   /** Reason why no user is signed in. */
   readonly reason: string | null;
-  /** The reason is that the store does not answer about a token; the daemon asks it again by itself. */
+  /** The store does not respond to a request about a token. The daemon repeats the request by itself. */
   readonly storeUnreachable: boolean;
   /** `store.borrow_only`: no login here at all. */
   readonly borrowOnly: boolean;
@@ -148,7 +148,7 @@ export class WebLogin {
     return true;
   }
 
-  /** Hands in a passcode. False if none is asked for now. */
+  /** Enters a passcode. False if the login does not wait for one. */
   submitPasscode(code: Secret): boolean {
     return this.#flow?.submitPasscode(code) ?? false;
   }

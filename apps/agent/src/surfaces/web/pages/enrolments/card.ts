@@ -5,7 +5,7 @@ import type { EnrolmentStatus } from "../../../../status.ts";
 import { secretUrl } from "../secrets/links.ts";
 import { enrolmentUrl } from "./links.ts";
 
-/** An enrolment with what it wants of the user now. */
+/** An enrolment with the input that it needs from the user. */
 export interface EnrolmentView {
   readonly enrolment: EnrolmentStatus;
   readonly prompt: EnrolmentPrompt;

@@ -67,7 +67,7 @@ function item(enrolment: EnrolmentStatus, engine?: string): Html {
 
 export interface EnrolmentPageModel {
   readonly view: EnrolmentView;
-  /** Why what was asked for is not done. */
+  /** Reason why the action failed. */
   readonly refusal?: string | undefined;
   readonly refused?: RefusedAnswer | undefined;
 }

@@ -13,7 +13,7 @@ export interface SecretsFrame {
   /** `web.secret_view_text`, rendered. */
   readonly text: Html | undefined;
   readonly announcement?: string | undefined;
-  /** Why what was asked for is not done. */
+  /** Reason why the action failed. */
   readonly refusal?: string | undefined;
 }
 
