@@ -17,7 +17,7 @@ export function requireAdmin({ role, device }: Identity): void {
   throw new SvcError("forbidden", "This needs the admin role", device === undefined ? {} : { hint });
 }
 
-/** Refuses the session of a program: it has no say in where its user is signed in. @throws SvcError `forbidden` */
+/** Refuses the session of a program: only a person may manage sign-ins. @throws SvcError `forbidden` */
 export function requirePerson({ device }: Identity): void {
   if (device === undefined) return;
   throw new SvcError("forbidden", "The session of a program may not do this: sign in in a browser");
@@ -49,8 +49,7 @@ export interface AccessRequest {
 }
 
 /**
- * {@link requireAccess}, with an audit record of each refusal. A request without a credential is asked for one, which is
- * not recorded.
+ * {@link requireAccess}, with an audit record of each refusal. A 401 to a request without a credential is not recorded.
  */
 export function admit(request: AccessRequest, access: Access, audit: AuditTrail): Actor {
   const { caller, client, path, operation } = request;

@@ -120,7 +120,7 @@ function messageOf(issue: z.core.$ZodIssue): string {
     case "custom":
       return issue.message;
     case "invalid_format":
-      // A pattern's message is ours; a format's is the library's, and may quote.
+      // The message of a pattern is from this service. The message of a format is from the library, and may quote the value.
       return issue.format === "regex" ? issue.message : `must be a ${issue.format}`;
     default:
       return "is not valid";

@@ -36,10 +36,10 @@ export const FORWARDED_WITH_OWN: ReadonlySet<string> = new Set([
   "x-gitea-otp",
   "x-github-otp",
 ]);
-/** Headers by which the code host would run another method than the one that was checked. */
+/** Headers that make the code host run another method than the checked one. */
 export const METHOD_OVERRIDES = ["x-http-method", "x-http-method-override", "x-method-override"] as const;
 
-/** Answer headers that every caller gets. All others stay here; `Link` and `Location` are rewritten. */
+/** Response headers that every caller gets. All others are dropped; `Link` and `Location` are rewritten. */
 export const RELAYED: ReadonlySet<string> = new Set([
   "accept-ranges",
   "age",
@@ -119,8 +119,8 @@ export function forwardedHeaders(
 /**
  * The headers of a relayed response, its addresses as the client sees them.
  *
- * @param token limits of the token of this service in the request: the response is about it, not about the credential
- * behind it. Undefined: the credential is the caller's own
+ * @param token limits of the token of this service in the request: the headers describe it, not the credential that
+ *   replaced it. Undefined: the credential is the caller's own
  */
 export function answeredHeaders(
   upstream: IncomingHttpHeaders,
@@ -145,8 +145,8 @@ export function answeredHeaders(
 }
 
 /**
- * Headers about a token of this service. Its scopes have a header of their own: `gh` takes `X-OAuth-Scopes` for the scopes of
- * OAuth, and a token without `repo` among them for one that is not good. Fine-grained tokens of the code host have none either.
+ * Headers about a token of this service. Its scopes have a separate header: `gh` reads `X-OAuth-Scopes` as the scopes of
+ * OAuth, and rejects a token without `repo` among them. Fine-grained tokens of the code host do not have that header either.
  */
 function tokenHeaders({ scopes, expiresAt }: TokenLimits, upstream: IncomingHttpHeaders): ApiHeaders {
   const headers: ApiHeaders = {

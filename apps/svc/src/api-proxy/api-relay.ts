@@ -8,7 +8,7 @@ import { answeredHeaders } from "./api-headers.ts";
 import type { ResponseFlow, ResponseSink } from "./api-upstream.ts";
 import type { ApiView } from "./api-view.ts";
 
-/** Gives the code host's response to the client as it arrives; a client that reads slowly slows the code host. */
+/** Relays the code host's response to the client as it arrives, no faster than the client reads. */
 export class ApiRelay implements ResponseSink {
   readonly #context: RequestContext;
   readonly #view: ApiView;
@@ -24,7 +24,7 @@ export class ApiRelay implements ResponseSink {
 
   /**
    * @param token limits of the token of this service in the request; undefined: the credential is the caller's own
-   * @param holdsUnauthorized whether a 401 stays here, and only its words are kept
+   * @param holdsUnauthorized whether a 401 is not relayed, and only its text is kept
    */
   constructor(
     context: RequestContext,
@@ -38,7 +38,7 @@ export class ApiRelay implements ResponseSink {
     this.#holdsUnauthorized = holdsUnauthorized;
   }
 
-  /** The 401 that stayed here. */
+  /** The 401 that was not relayed. */
   get unauthorized(): Omit<HostUnauthorized, "renewed"> | undefined {
     const held = this.#unauthorized;
     return held && { headers: held.headers, body: Buffer.concat(held.chunks) };
@@ -78,7 +78,7 @@ export class ApiRelay implements ResponseSink {
     return false;
   }
 
-  /** Head and first bytes mostly come together: they leave with one call to the system. */
+  /** The head and the first bytes mostly arrive together, so they are sent with one system call. */
   #gather(): void {
     const { request, response } = this.#context;
     const { socket } = response;
@@ -87,7 +87,7 @@ export class ApiRelay implements ResponseSink {
     process.nextTick(() => socket.uncork());
   }
 
-  /** Lets time run that the client takes to read. */
+  /** Starts the idle limit of the client. */
   #watch(): void {
     if (this.#idle !== undefined) return this.#idle.resume();
     const { response } = this.#context;

@@ -27,7 +27,7 @@ export function sendApiError(
   });
   response.end(request.method === "HEAD" ? undefined : body);
   if (request.complete) return;
-  // Reading an endless body to its end would be a gift.
+  // An endless body must not be read to its end.
   request.resume();
   request.on("error", () => undefined);
   const timer = setTimeout(() => request.destroy(), LINGER_MS);

@@ -34,7 +34,7 @@ export interface ApiRoutesParts {
   readonly logger: Logger;
 }
 
-/** The proxy of the code host's API: who, whether, and then a stream both ways. */
+/** The proxy of the code host's API: authentication, authorization, and then a stream in both directions. */
 export class ApiRoutes implements ApiHandler {
   readonly #parts: ApiRoutesParts;
   readonly #addresses: ApiAddresses;
@@ -275,7 +275,7 @@ function requestFault(
   return undefined;
 }
 
-/** Undoes each escape by itself: one that is malformed must not hide the others. */
+/** Decodes each percent-encoding separately: a malformed one must not hide the others. */
 function decodeLoosely(text: string): string {
   return text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),

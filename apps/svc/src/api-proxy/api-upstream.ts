@@ -11,7 +11,7 @@ import { ApiError } from "./errors.ts";
 
 /** Concurrent connections to one origin of the API. Further requests wait. */
 const MAX_CONNECTIONS = 256;
-/** Milliseconds without a byte from the code host, or to it; it ends its own requests long before. */
+/** Milliseconds without a byte from or to the code host. Its own time limit is much shorter. */
 const API_IDLE_MS = 120_000;
 /** Maximum bytes of a response to a request of the service. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
@@ -22,14 +22,14 @@ export interface ApiRequest {
   readonly url: URL;
   readonly headers: ApiHeaders;
   readonly body?: string | AsyncIterable<Buffer> | undefined;
-  /** Whether it only asks, though its method could change something, as a query of GraphQL. Default false. */
+  /** Whether it only reads, although its method could write, as a query of GraphQL. Default false. */
   readonly changesNothing?: boolean;
   readonly signal?: AbortSignal;
-  /** Address of the client that reads the response as it comes, and holds its connection; undefined: nobody does. */
+  /** Address of the client that reads the response as it arrives and so holds the connection; undefined: none. */
   readonly client?: string;
 }
 
-/** Takes a response as it arrives. */
+/** Receiver of a response as it arrives. */
 export interface ResponseSink {
   /** The head. @returns false: the response is not wanted after all */
   head(status: number, headers: IncomingHttpHeaders): boolean;
@@ -67,11 +67,11 @@ export class ApiUpstream {
   }
 
   /**
-   * Sends a request and hands the response to the sink. Redirects are not followed. One that changes nothing and whose body
-   * is not streamed is sent again, once, if a kept connection turns out to be closed; any other may have been done already
-   * (RFC 9110 section 9.2.2).
+   * Sends a request and passes the response to the sink. Redirects are not followed. If a kept connection turns out to be
+   * closed, a request that only reads and whose body is not streamed is sent again once. Another request could have been
+   * executed already (RFC 9110 section 9.2.2).
    *
-   * @returns whether the response was given whole; false: the sink did not want it
+   * @returns whether the sink got the whole response; false: the sink rejected it
    * @throws ApiError `upstream_unreachable`, `upstream_timeout`, `client_gone`, and what the body throws
    */
   async send(request: ApiRequest, sink: ResponseSink): Promise<boolean> {
@@ -189,7 +189,7 @@ interface FlightReport {
   readonly failed: (error: unknown, timedOut: boolean) => void;
 }
 
-/** One request on its way, and its response. */
+/** One running request and its response. */
 class Flight implements Dispatcher.DispatchHandler {
   readonly #sink: ResponseSink;
   readonly #idle: IdleTimer;
@@ -244,7 +244,7 @@ class Flight implements Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
   ): void {
     this.#idle.touch();
-    // Interim responses (RFC 9110 section 15.2) are between the code host and us.
+    // Interim responses (RFC 9110 section 15.2) are not relayed.
     if (status < 200 || this.#settled) return;
     this.#report.status(status);
     if (this.#sink.head(status, headers)) return;

@@ -10,17 +10,17 @@ import type { ApiUpstream } from "./api-upstream.ts";
 import type { WorkflowComparison } from "../scopes/workflow-writes.ts";
 import { WorkflowFiles } from "./workflow-files.ts";
 
-/** Milliseconds that a response is remembered: a repository may be renamed, an issue transferred. */
+/** Milliseconds that an id is remembered. A repository can be renamed and an issue transferred. */
 const KEPT_MS = 60_000;
 /** Responses that are remembered, of each kind. */
 const MAX_KEPT = 10_000;
 
 /** Concurrent requests about a token's repositories. */
 const MAX_ASKED_AT_ONCE = 10;
-/** Milliseconds of which a refused id takes a whole number: how long the code host thought about it stays its own. */
+/** The time of a refusal is rounded up to a multiple of these milliseconds, to hide the response time of the code host. */
 const EVEN_MS = 250;
 
-/** Where each kind of value says which repository it belongs to. */
+/** Path of fields from each kind of value to its repository. */
 const REPOSITORY_OF: readonly (readonly [type: string, path: readonly string[]])[] = [
   ["RepositoryNode", ["repository"]],
   ["GitObject", ["repository"]],
@@ -139,7 +139,7 @@ export class HostIds {
     return outcome;
   }
 
-  /** Asks for the numbers of the token's own repositories, not for the repository of the number. */
+  /** Looks up the numbers of the token's own repositories, not the repository of the number. */
   async #amongListed(
     id: string,
     names: readonly string[],

@@ -21,14 +21,14 @@ import type { HostIds } from "./host-ids.ts";
 import { isPublicProfileField } from "./public-profile.ts";
 import { MAX_HELD_BODY_BYTES, readJsonBody } from "./request-body.ts";
 
-/** A request that may go on. */
+/** A request that may be forwarded. */
 export interface Admitted {
   readonly kind: "admitted";
   /** Below the interface's base: rebuilt from the checked request, or as the client sent it. */
   readonly path: string;
   /** Without the leading `?`; rebuilt as `path` is. */
   readonly query: string;
-  /** Content type of the body; undefined: as the client says. */
+  /** Content type of the body; undefined: the client's. */
   readonly contentType?: string;
   /** The body, rebuilt from the checked one. Undefined: the body was not checked, and streams as the client sends it. */
   readonly body: string | undefined;
@@ -95,7 +95,7 @@ export class LimitedRequests {
     if (query.has("_method")) return refusal(caller, OVERRIDES);
     if (OTHER_CALLERS.some((name) => query.has(name)))
       return refusal(caller, "Requests that name another caller in their address are refused");
-    // Servers read parameters out of a body, too, and would use those, not the checked ones.
+    // Servers also read parameters from a body, and would use those instead of the checked ones.
     if (!writes && hasBody(request)) return refusal(caller, `A body with ${method} is refused: ${UNREAD}`);
     const authorizer = await this.#authorizers.rest();
     if (limits === undefined || authorizer === undefined) return refusal(caller, NOT_OPEN);

@@ -11,7 +11,7 @@ const MAX_BODY_BYTES = 1024 * 1024;
 export const MAX_HELD_BODY_BYTES = 128 * MAX_BODY_BYTES;
 
 /**
- * A client's body as it comes.
+ * A client's body as it arrives.
  *
  * @throws ApiError `body_too_slow`, `client_gone`, from the iteration
  */
@@ -22,7 +22,7 @@ export function clientBody(request: IncomingMessage): AsyncGenerator<Buffer> {
 /**
  * Reads a JSON body whole.
  *
- * @param place its share of what is held, which the caller gives back
+ * @param place its share of the common limit, which the caller must release
  * @throws ApiError `body_too_large`, `body_malformed`, `body_too_slow`, `busy`, `client_gone`
  */
 export async function readJsonBody(request: IncomingMessage, place: HeldPlace): Promise<unknown> {

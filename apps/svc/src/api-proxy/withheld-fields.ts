@@ -5,8 +5,8 @@ import type { ResponseFlow, ResponseSink } from "./api-upstream.ts";
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * Takes fields out of a response that is a JSON object, on its way to another sink: it is read whole, and not passed on if
- * it cannot be read. Redirects, errors and responses without a body pass as they are.
+ * Removes fields from a response that is a JSON object, and passes it to another sink. The response is read completely, and
+ * dropped if it cannot be parsed. Redirects, errors and responses without a body pass unchanged.
  */
 export class WithheldFields implements ResponseSink {
   readonly #inner: ResponseSink;
@@ -14,7 +14,7 @@ export class WithheldFields implements ResponseSink {
   readonly #chunks: Buffer[] = [];
   #size = 0;
   #held: { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined;
-  /** Whether there was a response that could not be looked into; the inner sink got nothing of it. */
+  /** Whether a response could not be parsed. The inner sink then got nothing. */
   unreadable = false;
 
   constructor(inner: ResponseSink, isWithheld: (field: string) => boolean) {

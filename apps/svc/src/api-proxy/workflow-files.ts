@@ -9,12 +9,12 @@ const MAX_PAGES = 30;
 const OBJECT_ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/i;
 /** An id of nothing but zeros: a ref is deleted. */
 const NO_OBJECT = /^0+$/;
-/** Stands for a revision without workflows. */
+/** Digest of a revision without workflows. */
 const NONE = "";
 
 /**
- * Looks, by the code host's API, for changed workflows in the content that a write adds. Allowed is what the code host allows: files
- * that are the same in the default branch, in the branch that moves, or at the end of another branch.
+ * Looks for changed workflows in the content that a write adds, with the code host's API. As at the code host, files are
+ * allowed that are the same in the default branch, in the branch that moves, or at the tip of another branch.
  */
 export class WorkflowFiles implements WorkflowComparison {
   readonly #ask: (path: string) => Promise<unknown>;

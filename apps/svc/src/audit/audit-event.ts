@@ -59,8 +59,8 @@ export interface AuditEvent {
 }
 
 /**
- * Takes events from every part. It never throws and never waits: a database that does not answer must not stop the work. So
- * the log line is written immediately, and the events are stored in batches after the requests.
+ * Receiver of events from every part. It never throws and never waits, because the service must work without its
+ * database. The log line is written immediately, and the events are stored in batches after the requests.
  */
 export interface AuditTrail {
   record(event: AuditEvent): void;

@@ -83,7 +83,7 @@ export class AuditRecorder implements AuditTrail {
 
   /** Writes the waiting records. Never rejects; records that the database refuses wait for the next write. */
   async flush(): Promise<void> {
-    // One after the other, so that no record is written twice or out of turn.
+    // Batches are written one after the other, so that no record is written twice or out of order.
     await this.#writes.run(() => this.#write());
   }
 

@@ -2,11 +2,11 @@ import type { Clock } from "@devplat/base";
 import { addressKey } from "@devplat/config/address-key";
 import type { AuditEvent } from "./audit-event.ts";
 
-/** Maximum recorded denials and failures of one address in a window: a broken client shows, a flood does not fill the disk. */
+/** Maximum recorded denials and failures of one address in a window: enough to see a broken client, too few for a flood. */
 const PER_ADDRESS = 60;
 /** Maximum of all unknown callers together. */
 const OVERALL = 1000;
-/** Maximum of one known credential, also an expired one: a finder of it can send it without end. */
+/** Maximum of one known credential. Whoever finds an expired credential could send it without end. */
 const PER_CREDENTIAL = 600;
 const WINDOW_MS = 60_000;
 
@@ -40,7 +40,7 @@ export class DenialLimits {
     if (actor.login !== undefined) {
       return verdict(count(this.#byCredential, actor.credentialId ?? actor.login), PER_CREDENTIAL);
     }
-    // No more addresses are remembered than denials are written down.
+    // The number of remembered addresses is limited by the number of recorded denials.
     if (this.#overall >= OVERALL) return "leave_out";
     const ofAddress = verdict(count(this.#byAddress, addressKey(remoteAddress)), PER_ADDRESS);
     if (ofAddress === "leave_out") return ofAddress;

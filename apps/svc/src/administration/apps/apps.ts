@@ -18,11 +18,11 @@ export interface AppsParts {
   readonly audit: AuditTrail;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called with an app that was removed, or has another key. */
+  /** Called with an app that was removed, or got another key. */
   readonly onChange: (appId: string) => Promise<void>;
 }
 
-/** An app with what the code host says of it. */
+/** An app with its description at the code host. */
 export interface CheckedApp {
   readonly app: AppRecord;
   readonly host: HostApp;
@@ -30,8 +30,8 @@ export interface CheckedApp {
 }
 
 /**
- * The registered apps of the code host. A key is tried out before it is kept. Every method with an actor throws SvcError
- * `forbidden` if that is not an admin.
+ * The registered apps of the code host. A key is tested before it is stored. Every method with an actor throws SvcError
+ * `forbidden` if the actor is not an admin.
  */
 export class Apps {
   readonly #parts: AppsParts;
@@ -65,7 +65,7 @@ export class Apps {
     return this.#insert(actor, { ...given, slug, name, ownerLogin, clientId: undefined, source: "api" });
   }
 
-  /** Keeps an app that the code host made out of a manifest. @throws SvcError `already_exists` */
+  /** Stores an app that the code host created from a manifest. @throws SvcError `already_exists` */
   async adopt(actor: Actor, made: ConvertedApp): Promise<AppRecord> {
     requireAdmin(actor);
     return this.#insert(actor, { ...made, isDefault: false, source: "manifest" });
@@ -101,13 +101,13 @@ export class Apps {
   async remove(actor: Actor, id: string, expected?: ExpectedVersions): Promise<void> {
     const record = await this.get(actor, id);
     requireVersion(record, expected);
-    // Its installation tokens are revoked first, while its key is still here.
+    // The installation tokens are revoked first, because that needs the key of the app.
     await this.#parts.onChange(id);
     await this.#parts.store.delete(id);
     this.#record(actor, "app.deleted", record);
   }
 
-  /** Asks the code host about an app, and keeps what it says. @throws SvcError `not_found`, `app_refused`, `host_unreachable` */
+  /** Reads an app from the code host and stores it. @throws SvcError `not_found`, `app_refused`, `host_unreachable` */
   async check(actor: Actor, id: string): Promise<CheckedApp> {
     requireAdmin(actor);
     const { store, clock } = this.#parts;
@@ -124,8 +124,8 @@ export class Apps {
   }
 
   /**
-   * Registers the app of the configuration, or brings its key up to date. The code host is not asked: the start must not
-   * hang on it.
+   * Registers the app of the configuration, or updates its key. It sends no request to the code host, because the start of
+   * the service must not depend on it.
    *
    * @throws SvcError `config_refused`: the key cannot be read
    */

@@ -12,7 +12,7 @@ import type { Apps } from "./apps.ts";
 import type { HostAppsClient } from "../../identity/apps/host-apps.ts";
 
 export const MANIFEST_CALLBACK_PATH = "/admin/apps/manifest/callback";
-/** Milliseconds from the form to the callback; the code host's code is good for an hour. */
+/** Milliseconds from the form to the callback. The code host's code is valid for an hour. */
 const LIFETIME_MS = 60 * 60_000;
 const KIND = "manifest_state";
 

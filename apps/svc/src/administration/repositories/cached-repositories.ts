@@ -6,7 +6,7 @@ import { foldCase } from "../../repository-name.ts";
 import type { CachedRepositoryRecord, CachedRepositoryStore } from "../../storage/store.ts";
 import { requireVersion, versionMismatch, type ExpectedVersions } from "../record-version.ts";
 
-/** Seconds that the proxy waits for the code host where a record says nothing (the mission's default). */
+/** Default time-out towards the code host, in seconds (the mission's default). */
 export const DEFAULT_TIMEOUT_SECONDS = 30;
 /** The mission's maximum. */
 export const MAX_TIMEOUT_SECONDS = 3600;

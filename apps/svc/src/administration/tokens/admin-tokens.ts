@@ -79,7 +79,7 @@ export class AdminTokens {
   }
 
   /**
-   * @param tokens what becomes of the tokens that were made with it
+   * @param tokens action on the tokens that were made with it
    * @throws SvcError `not_found`
    */
   async revoke(actor: Actor, id: string, tokens: MintedTokens = "keep"): Promise<void> {

@@ -5,7 +5,7 @@ import type { AuditTrail } from "../../audit/audit-event.ts";
 import type { SessionRecord, SessionStore } from "../../storage/store.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** Fate of the tokens that were made with a session or an administration token, when that ends. */
+/** Action on the tokens that were made with a session or an administration token, when that ends. */
 export type MintedTokens = "revoke" | "keep";
 
 export interface DerivedTokensParts {

@@ -3,8 +3,8 @@ import type { Identity } from "../../identity/principal.ts";
 import type { SessionStore } from "../../storage/store.ts";
 
 /**
- * Requires that the session that just made a token still runs. The end of a session revokes the tokens made with it, and
- * would miss one that was inserted at that moment.
+ * Requires that the session that made a token is still valid. The end of a session revokes its tokens, but could miss one
+ * that is inserted at the same moment.
  *
  * @param undo revokes the token
  * @throws SvcError `forbidden`

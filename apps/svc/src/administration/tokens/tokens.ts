@@ -167,7 +167,7 @@ export class Tokens {
     return record;
   }
 
-  /** From here on the token opens nothing. @throws SvcError `not_found` */
+  /** Revokes a token immediately. @throws SvcError `not_found` */
   async revoke(actor: Actor, id: string): Promise<void> {
     await this.#revoke(await this.get(actor, id), actor);
   }

@@ -6,7 +6,7 @@ import { SvcError } from "../../errors.ts";
 import type { Store } from "../../storage/store.ts";
 import type { HostAccounts, HostCredential } from "../../code-host/host-account.ts";
 
-/** Milliseconds before its end that an access token is renewed: longer than a fetch takes to reach the code host. */
+/** Milliseconds before its expiry when an access token is renewed: longer than a fetch takes to reach the code host. */
 const RENEW_AHEAD_MS = 5 * 60_000;
 /** Milliseconds after which a remembered credential is read again, as with tokens: other instances change it too. */
 const REREAD_MS = 1000;
@@ -31,11 +31,11 @@ export type AccountState = "connected" | "expired" | "none";
 /** The code-host accounts of users, kept in the store and renewed there. */
 export class Accounts implements HostAccounts {
   readonly #parts: AccountsParts;
-  /** Names this instance as holder of leases. */
+  /** Id of this instance as holder of leases. */
   readonly #instance = randomUUIDv7();
   /** By user id; least recently read first. */
   readonly #remembered: BoundedMap<string, { readonly credential: HostCredential | undefined }>;
-  /** Renewals under way here, by user id. */
+  /** Running renewals of this instance, by user id. */
   readonly #renewals = new Map<string, Promise<HostCredential | undefined>>();
 
   constructor(parts: AccountsParts) {
@@ -67,7 +67,7 @@ export class Accounts implements HostAccounts {
     return renewed === undefined || isSame(renewed.accessToken, refused) ? undefined : renewed.accessToken;
   }
 
-  /** Stores what a login gave, in the place of an earlier credential. */
+  /** Stores the credential of a login. It replaces an earlier one. */
   async connect(userId: string, credential: HostCredential): Promise<void> {
     await this.#parts.store.users.putCredential(userId, credential, this.#parts.clock.now());
     this.#remembered.delete(userId);

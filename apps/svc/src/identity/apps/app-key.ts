@@ -3,7 +3,7 @@ import { Secret } from "@devplat/base";
 
 /** Seconds that a JWT is valid. The maximum of the code host is ten minutes. */
 const LIFETIME_SECONDS = 540;
-/** Seconds that it is dated back: the code host takes none from the future, and clocks differ. */
+/** Seconds that it is dated back. Clocks differ, and the code host accepts no JWT from the future. */
 const BACKDATED_SECONDS = 60;
 const MIN_RSA_BITS = 2048;
 
@@ -11,7 +11,7 @@ const MIN_RSA_BITS = 2048;
  * A private key out of its text: PEM, PKCS 1 as the code host gives it or PKCS 8; line breaks may be written as `\n`,
  * as in variables of the environment.
  *
- * @returns what is wrong, without quoting the text, or the key
+ * @returns the key, or a description of the fault without the text
  */
 export function readAppKey(text: Secret): KeyObject | string {
   const pem = text.reveal().replaceAll("\\n", "\n").trim();

@@ -1,2 +1,2 @@
-/** Where the code host sends its events. */
+/** Path to which the code host sends its events. */
 export const HOOK_PATH = "/hooks/push";

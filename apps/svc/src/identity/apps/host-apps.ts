@@ -31,7 +31,7 @@ export interface Installation {
   readonly permissions: Permissions;
 }
 
-/** The app that the code host made out of a manifest. */
+/** The app that the code host created from a manifest. */
 export interface ConvertedApp extends AppCredentials {
   readonly slug: string;
   readonly name: string;
@@ -121,7 +121,7 @@ export class HostAppsClient {
     return { kind: "token", token: new Secret(token), expiresAt };
   }
 
-  /** Revokes an installation token. False: it was not valid any more. */
+  /** Revokes an installation token. @returns false if it was not valid */
   async revoke(token: Secret): Promise<boolean> {
     const { status } = await this.#client.ask("DELETE", `${this.#host.apiUrl}/installation/token`, {
       authorization: this.#host.apiAuthorization(token),
@@ -129,7 +129,7 @@ export class HostAppsClient {
     return status === 204;
   }
 
-  /** Turns the code of the manifest flow into the app that was made. @throws SvcError `app_refused`: used, or too old */
+  /** Exchanges the code of the manifest flow for the app. @throws SvcError `app_refused`: the code is used or too old */
   async convertManifest(code: string): Promise<ConvertedApp> {
     const url = `${this.#host.apiUrl}/app-manifests/${encodeURIComponent(code)}/conversions`;
     const { status, body } = await this.#client.ask("POST", url);

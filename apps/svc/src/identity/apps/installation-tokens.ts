@@ -10,20 +10,20 @@ import type { HostAppsClient, Installation } from "./host-apps.ts";
 import type { InstallationCredentials, InstallationOutcome } from "./installation-credentials.ts";
 import { missingPermissions, permissionsFor } from "./permissions.ts";
 
-/** Milliseconds before its end that an installation token is not used any more (spec/svc.md section 5). */
+/** Milliseconds before its expiry when an installation token is no longer used (spec/svc.md section 5). */
 const UNUSED_AHEAD_MS = 5 * 60_000;
 /** Milliseconds that a refusal is remembered, so that a loop of refused requests does not reach the code host. */
 const REMEMBER_NO_MS = 30_000;
 /** Agent tokens and warmed repositories remembered here. */
 const MAX_REMEMBERED = 10_000;
-/** Milliseconds that an app is believed to be there, as it was read. */
+/** Milliseconds that a record of an app is used before it is read again. */
 const REREAD_APP_MS = 1000;
 const KIND = "installation_token";
 
 interface Issued {
   readonly appId: string;
   readonly outcome: InstallationOutcome;
-  /** When it is asked for again. */
+  /** Time when it is requested again. */
   readonly until: number;
 }
 
@@ -37,12 +37,12 @@ export interface InstallationTokensParts {
 }
 
 /**
- * Installation tokens behind agent tokens and for warming. Each is kept in the store, encrypted, so that all instances
- * use one, and whichever revokes the agent token ends it at the code host.
+ * Installation tokens for agent tokens and for warming. Each is stored encrypted, so that all instances use the same one,
+ * and the instance that revokes the agent token can end it at the code host.
  */
 export class InstallationTokens implements InstallationCredentials {
   readonly #parts: InstallationTokensParts;
-  /** By what it is for. One that is not used any more may still have to be revoked: entries do not expire. */
+  /** By purpose. Entries do not expire, because an unused token may still have to be revoked. */
   readonly #issued = new BoundedMap<string, Issued>({ max: MAX_REMEMBERED });
   readonly #asking = new Map<string, Promise<InstallationOutcome>>();
   readonly #apps = new Map<string, { readonly app: AppRecord | undefined; readonly readAt: number }>();
@@ -85,7 +85,7 @@ export class InstallationTokens implements InstallationCredentials {
     await this.#revoke(new Secret(token), tokenId);
   }
 
-  /** Forgets what was issued by an app that is gone, or has another key. */
+  /** Forgets the tokens of an app that was removed, or got another key. */
   async forgetApp(appId: string): Promise<void> {
     this.#apps.delete(appId);
     for (const [key, issued] of this.#issued.entries()) {
@@ -109,7 +109,7 @@ export class InstallationTokens implements InstallationCredentials {
     return apps.find(({ isDefault }) => isDefault);
   }
 
-  /** The outcome that is remembered, or the one that is being asked for, or a new one. Never rejects for the code host's sake. */
+  /** The remembered outcome, the one of a running request, or a new one. Errors of the code host do not reject it. */
   async #remembered(
     key: string,
     app: AppRecord,
@@ -180,7 +180,7 @@ export class InstallationTokens implements InstallationCredentials {
     const { token, expiresAt } = issued;
     const value = JSON.stringify({ token: token.reveal(), expiresAt });
     if (!(await store.oneTime.put({ kind: KIND, key, value, expiresAt }, now))) {
-      // Another instance was quicker: theirs is the one that a revocation finds.
+      // Another instance stored its token first. A revocation finds that token.
       await this.#revoke(token, record.id);
       return this.#issueFor(record, app);
     }
@@ -200,8 +200,8 @@ export class InstallationTokens implements InstallationCredentials {
   }
 
   /**
-   * Whether the agent token was revoked, or its app removed; read from the store, not from what is remembered. One that is
-   * not there is about to be minted: this is how that is tried out.
+   * Whether the agent token was revoked, or its app removed, by the store and not the cache. A token that is not stored yet
+   * is being created: then this is the test whether its app can give a credential.
    */
   async #isOver(record: TokenRecord, app: AppRecord): Promise<boolean> {
     const { store } = this.#parts;
@@ -224,7 +224,7 @@ export class InstallationTokens implements InstallationCredentials {
     return `The app ${app.slug} is not installed on ${where}: install it at ${url}`;
   }
 
-  /** Why the code host gives no token, in words that say what to do. */
+  /** The reason why the code host gives no token, with an instruction for the caller. */
   #explain(
     status: number,
     record: TokenRecord,

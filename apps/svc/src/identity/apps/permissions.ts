@@ -4,13 +4,12 @@ import { EVERYTHING, type Scopes } from "../../scopes/scopes.ts";
 /** Permissions of an installation, in the terms of the code host. */
 export type Permissions = Readonly<Record<string, string>>;
 
-/** Where the code host's name of a permission is not that of our resource. */
+/** Names of permissions at the code host that differ from the resources of this service. */
 const NAMES: Readonly<Record<string, string>> = { projects: "repository_projects" };
 const RANK = ["read", "write", "admin"];
 
 /**
- * The permissions that an installation token is asked for, out of an agent token's scopes; undefined: all that the
- * installation has.
+ * The permissions of an installation token, from an agent token's scopes; undefined: all permissions of the installation.
  */
 export function permissionsFor(scopes: Scopes): Record<string, Level> | undefined {
   if (EVERYTHING in scopes) return undefined;

@@ -6,7 +6,7 @@ import { SvcError } from "../../errors.ts";
 
 /** Milliseconds after which a refusal or a failed request is repeated. */
 const ASK_AGAIN_MS = 60_000;
-/** Users remembered; past that the one asked for longest ago is asked for again. */
+/** Maximum remembered users. The one that was used longest ago is forgotten first. */
 const MAX_REMEMBERED = 10_000;
 
 /** Who may use the service; both lists empty: everybody with an account of the code host. */
@@ -39,7 +39,7 @@ interface Answer {
   readonly until: number;
 }
 
-/** Decides who may use the service by `admins` and `login.allowed_*`: at the login, and as long as sessions and tokens live. */
+/** Decides by `admins` and `login.allowed_*` who may use the service, at the login and at each use of a session or token. */
 export class AllowedUsers {
   readonly #parts: AllowedUsersParts;
   #recheckMs: number | undefined;
@@ -65,7 +65,7 @@ export class AllowedUsers {
   }
 
   /**
-   * At a login. The code host is asked for organizations only where they count.
+   * Checks a login. The organizations are requested from the code host only if they decide.
    *
    * @throws SvcError `login_refused`, `host_unreachable`
    */
@@ -80,9 +80,9 @@ export class AllowedUsers {
   }
 
   /**
-   * With each use of a session or token: the names always, memberships as often as is configured, with the user's own
-   * credential. A code host that does not answer says nothing: who was allowed stays so until it does. Without a
-   * credential there is nobody to ask about: the user must sign in again.
+   * Checks a use of a session or token: the names always, memberships as often as configured, with the user's own
+   * credential. While the code host does not answer, the last result stays. Without a credential no membership can be
+   * checked, so the user must sign in again.
    */
   async isStillAllowed({ userId, login }: KnownUser): Promise<boolean> {
     const { clock } = this.#parts;
@@ -126,7 +126,7 @@ export class AllowedUsers {
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       if (error.code !== "login_refused") {
-        logger.warn({ err: error, user_id: userId }, "whether a user may still sign in could not be asked");
+        logger.warn({ err: error, user_id: userId }, "the memberships of a user could not be checked");
         allowed = answers.peek(userId)?.allowed ?? true;
       }
     }

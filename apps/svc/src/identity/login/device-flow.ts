@@ -7,7 +7,7 @@ import type { Client } from "../client.ts";
 import { digest, randomText, readUserCode, userCode } from "./random.ts";
 import type { Sessions, StartedSession } from "./sessions.ts";
 
-/** Milliseconds that a code is good for (RFC 8628 section 3.2): time to find the page, and to sign in there first. */
+/** Milliseconds that a code is valid (RFC 8628 section 3.2): enough to find the page and to sign in there first. */
 const LIFETIME_MS = 15 * 60_000;
 /** Seconds between two polls of a device, and their increase when it polls too early (section 3.5). */
 const INTERVAL_SECONDS = 5;

@@ -4,14 +4,14 @@ import { SvcError } from "../../errors.ts";
 import { addressKey } from "@devplat/config/address-key";
 
 const MINUTE_MS = 60_000;
-/** Beginnings and ends of logins, and device codes asked for, of one address in a minute: an office behind one address. */
+/** Maximum starts and ends of logins, and device codes, of one address in a minute: enough for an office behind NAT. */
 const LOGINS = 60;
-/** User codes tried by one user, or from one address, in ten minutes (RFC 8628 section 5.1: guessing must not pay). */
+/** Maximum user codes that one user or address may try in ten minutes (RFC 8628 section 5.1, against guessing). */
 const USER_CODES = 10;
 
 /**
- * Limits on actions that need no sign-in, and on guessing. In memory of this instance: N instances allow N times as
- * much, for which the limits leave room.
+ * Limits on actions that need no sign-in, and on guessing. They are in the memory of one instance, so N instances allow N
+ * times as much. The limits are low enough for that.
  */
 export class LoginLimits {
   readonly #logins: TokenBucket;

@@ -12,7 +12,7 @@ export function digest(text: string): string {
   return createHash("sha256").update(text).digest("base64url");
 }
 
-/** Letters that are hard to mistake, and spell no words (RFC 8628 section 6.1): 20^8 codes. */
+/** Letters that are easy to distinguish and form no words (RFC 8628 section 6.1): 20^8 codes. */
 const USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const USER_CODE_HALF = 4;
 const USER_CODE_FORM = new RegExp(`^[${USER_CODE_LETTERS}]{${2 * USER_CODE_HALF}}$`);
@@ -26,7 +26,7 @@ export function userCode(): string {
   return `${half()}-${half()}`;
 }
 
-/** A code as somebody typed it, in the form that {@link userCode} gives; undefined: it can be none. */
+/** A typed code in the form that {@link userCode} gives; undefined: it is not a code. */
 export function readUserCode(typed: string): string | undefined {
   const letters = typed.toUpperCase().replaceAll(/[\s-]/g, "");
   if (!USER_CODE_FORM.test(letters)) return undefined;

@@ -1,4 +1,4 @@
-/** Where a login may lead back to; everything else is not ours to send a browser to. */
+/** Pages that a login may redirect to. A browser is never sent to another address. */
 const PAGES = /^\/(?:admin|ui|auth\/device)(?:[/?]|$)/;
 const HOME = "/ui";
 /** Maximum characters of a path of this service. */

@@ -86,7 +86,7 @@ export class Sessions {
     return this.#identity(record, user.login);
   }
 
-  /** Ends a session by its token. Gives the session; undefined: the token is not one of a session that is there. */
+  /** Ends a session by its token. @returns the session; undefined: there is no session with this token */
   async endByToken(token: string): Promise<SessionRecord | undefined> {
     const record = isWellFormed(token) ? await this.#store.sessions.findByHash(tokenHash(token)) : undefined;
     if (record?.kind !== "session") return undefined;

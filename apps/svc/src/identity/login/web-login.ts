@@ -14,7 +14,7 @@ import { returnPath } from "./return-to.ts";
 import type { Sessions, StartedSession } from "./sessions.ts";
 
 export const CALLBACK_PATH = "/auth/callback";
-/** Milliseconds from the first page to the callback: somebody may have to find a second factor. */
+/** Milliseconds from the first page to the callback. A user may have to find a second factor. */
 export const LOGIN_LIFETIME_MS = 10 * 60_000;
 const KIND = "login_state";
 
@@ -37,7 +37,7 @@ export interface BegunLogin {
   readonly cookie: { readonly name: string; readonly value: string };
 }
 
-/** The parameters of the callback, as they came. */
+/** The parameters of the callback, unchecked. */
 export interface LoginCallback {
   readonly code: string | null;
   readonly state: string | null;
@@ -87,7 +87,7 @@ export class WebLogin {
     };
   }
 
-  /** Name of the cookie that belongs to a callback; several logins may be under way in one browser. */
+  /** Name of the cookie that belongs to a callback. Several logins can run in one browser. */
   cookieFor(callback: LoginCallback): string | undefined {
     return callback.state === null ? undefined : this.#cookieName(callback.state);
   }

@@ -58,7 +58,7 @@ export class GraphqlDocuments {
     const fragments = new Map<string, FragmentDefinitionNode>();
     const names = new Set<string>();
     for (const definition of document.definitions) {
-      // A schema has no business in a request; of two definitions of one name, each side might take another.
+      // A request must not define types. Of two definitions with one name, each server might use another.
       if (definition.kind !== "OperationDefinition" && definition.kind !== "FragmentDefinition")
         return undefined;
       const name = `${definition.kind} ${definition.name?.value ?? ""}`;
@@ -74,7 +74,7 @@ export class GraphqlDocuments {
   }
 }
 
-/** Whether a variable is declared twice: of its two defaults, each side might take another. */
+/** Whether a variable is declared twice: of its two defaults, each server might use another. */
 function declaresTwice({
   variableDefinitions = [],
 }: OperationDefinitionNode | FragmentDefinitionNode): boolean {
