@@ -166,7 +166,7 @@ async function readFields(parts: readonly string[]): Promise<Map<string, string>
     } else if (source?.startsWith("@") === true) {
       fields.set(name, decoded(await readValueFile(source.slice(1), name), name));
     } else {
-      fields.set(name, whole(source ?? (await ask(`${name}: `, { hidden: true })), name));
+      fields.set(name, withoutReplacement(source ?? (await ask(`${name}: `, { hidden: true })), name));
     }
   }
   return fields;
@@ -207,7 +207,7 @@ function decoded(bytes: Buffer, field: string): string {
 }
 
 /** In arguments and typed lines U+FFFD replaces bytes that are not UTF-8. A file and standard input may hold it. */
-function whole(value: string, field: string): string {
+function withoutReplacement(value: string, field: string): string {
   if (value.includes(REPLACEMENT)) throw notText(`the value of ${field}`);
   return value;
 }

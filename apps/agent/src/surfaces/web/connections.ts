@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 
 /** Maximum number of accepted connections. More are closed. A browser with pages, streams and downloads needs tens. */
-const MAX_LET_IN = 256;
+const MAX_ACCEPTED = 256;
 /**
  * Connections whose owner is not known yet, or that have shown no session or key. Other users can open as
  * many as they like, so the oldest is closed for a new one: they cannot keep the daemon's user out.
@@ -16,11 +16,11 @@ const FOREIGN_LIFETIME_MS = 5000;
  * All connections that there may be, including those that are being closed: a limit for descriptors that no user reaches
  * by holding connections.
  */
-export const MAX_WEB_CONNECTIONS = 2 * (MAX_LET_IN + MAX_UNKNOWN + MAX_FOREIGN);
+export const MAX_WEB_CONNECTIONS = 2 * (MAX_ACCEPTED + MAX_UNKNOWN + MAX_FOREIGN);
 
 /** The connections of the web port, counted apart by who holds them. */
 export class Connections {
-  readonly #accept = new Set<Socket>();
+  readonly #accepted = new Set<Socket>();
   /** Insertion order is age order. */
   readonly #unknown = new Set<Socket>();
   readonly #foreign = new Set<Socket>();
@@ -29,15 +29,15 @@ export class Connections {
   add(socket: Socket): void {
     put(socket, this.#unknown, MAX_UNKNOWN);
     socket.once("close", () => {
-      for (const set of [this.#accept, this.#unknown, this.#foreign]) set.delete(socket);
+      for (const set of [this.#accepted, this.#unknown, this.#foreign]) set.delete(socket);
     });
   }
 
   /** The connection belongs to the daemon's user, or has shown a session or the key. */
   accept(socket: Socket): void {
     if (!this.#unknown.delete(socket)) return;
-    if (this.#accept.size >= MAX_LET_IN) socket.destroy();
-    else this.#accept.add(socket);
+    if (this.#accepted.size >= MAX_ACCEPTED) socket.destroy();
+    else this.#accepted.add(socket);
   }
 
   /** The connection belongs to another user. */
