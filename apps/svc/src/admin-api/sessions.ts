@@ -42,7 +42,7 @@ const listedSessionSchema = z
   })
   .meta({ id: "LoginSession" });
 
-/** The query parameter that says what becomes of the tokens that were made with what ends. */
+/** The query parameter for the action on the tokens that were made with the ended session or token. */
 export function mintedTokensQuery(fallback: string) {
   return z.strictObject({
     tokens: z

@@ -103,7 +103,7 @@ describe("AuditRecorder", () => {
     );
   });
 
-  it("drops and counts what is beyond its memory, and still logs it", async () => {
+  it("drops and counts events beyond its memory, and still logs them", async () => {
     const store = new PlayedStore();
     const made = recorder(store);
     for (let count = 0; count < 20_003; count++) made.trail.record(EVENT);
@@ -113,7 +113,7 @@ describe("AuditRecorder", () => {
     assert.equal(store.records.length, 20_000);
   });
 
-  it("writes what is left when it is stopped", async () => {
+  it("writes the rest when it is stopped", async () => {
     const store = new PlayedStore();
     const { trail } = recorder(store);
     const abort = new AbortController();

@@ -7,7 +7,7 @@ import type { CachedRepository } from "./cached-repository.ts";
 import type { FetchReader } from "./coalescing/coalesced-fetch.ts";
 import type { StoredResponse } from "./responses/response-store.ts";
 
-/** The code host, asked with the credential and the limits of one client's request. Only misses and fills use it. */
+/** Requests to the code host with the credential and limits of one client's request. Only misses and fills use it. */
 export interface FetchUpstream {
   /** Sends a `fetch`. @throws GitError */
   fetch(body: Buffer, signal: AbortSignal): Promise<UpstreamResponse>;
@@ -15,7 +15,7 @@ export interface FetchUpstream {
   showRefs(prefixes: readonly string[]): Promise<void>;
 }
 
-/** A fetch that the cache is asked to answer. */
+/** A fetch for the cache to answer. */
 export interface FetchJob {
   readonly repository: CachedRepository;
   /** Undefined: the response must be neither stored nor shared. */
@@ -25,7 +25,7 @@ export interface FetchJob {
   readonly format: ObjectFormat;
   /** The request, if it may be answered from the mirror; undefined: only the code host knows what it means. */
   readonly fetch: FetchRequest | undefined;
-  /** The request as it came. */
+  /** The bytes of the request. */
   readonly body: Buffer;
   /** Fires when the caller is gone. */
   readonly gone: AbortSignal;
@@ -52,8 +52,8 @@ export class AccessEnded extends Error {
  *   whether the code host was asked for objects.
  * - `relay`: the code host's response is not a fetch response. It is for this caller alone, who must end it.
  * - `refused`: the code host refused when the authorization was renewed.
- * - `replaced`: the name may stand for another repository than the one that was authorized. Plan again.
- * - `busy`: no turn came in time. `gone`: the caller left.
+ * - `replaced`: the name may belong to another repository than the authorized one. Plan again.
+ * - `busy`: the limit gave no turn in time. `gone`: the caller left.
  */
 export type FetchPlan =
   | { readonly kind: "file"; readonly file: StoredResponse }

@@ -5,7 +5,7 @@ import type { OneTimeStore } from "../storage/store.ts";
 
 /** Milliseconds of a window: instances count together within each minute of the clock. */
 const WINDOW_MS = 60_000;
-/** Part of a limit that an instance admits before it asks the database, and that it takes from there at a time. */
+/** Part of a limit that an instance admits before its first query, and that each query takes from the budget. */
 const PART = 1 / 20;
 /** Milliseconds that a request waits for the database before the local limit alone decides. */
 const ASK_MS = 1000;
@@ -33,8 +33,8 @@ interface Share {
 
 /**
  * Limits the requests of a token over all instances: they take parts of a minute's budget from a count in the database. Most
- * requests ask nobody; a token that stays below a twentieth of its limit never does. Instances with equal clocks admit in a
- * minute at most the limit and a twentieth for each instance. While the database fails the caller's own limit is all there is.
+ * requests need no query, and a token below a twentieth of its limit never does. Instances with equal clocks admit the limit
+ * and a twentieth for each instance, per minute. While the database fails, only the caller's own limit applies.
  */
 export class SharedRate {
   readonly #counts: OneTimeStore;
@@ -53,7 +53,7 @@ export class SharedRate {
    * Takes one request of the token.
    *
    * @param perMinute whole requests, at least 1
-   * @returns seconds to wait when there is none left; a promise where the database has to be asked
+   * @returns seconds to wait if none is left; a promise if the database must be queried
    */
   take(id: string, perMinute: number): number | undefined | Promise<number | undefined> {
     const now = this.#clock.now();
@@ -72,7 +72,7 @@ export class SharedRate {
     return share.asking.then(async () => this.take(id, perMinute));
   }
 
-  /** Seconds to wait if the token has used up this minute; undefined: not as far as is known here. */
+  /** Seconds to wait if the token has used up this minute; undefined: as far as known here, it has not. */
   wait(id: string): number | undefined {
     const now = this.#clock.now();
     const share = this.#shares.peek(id);

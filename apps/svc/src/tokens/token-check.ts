@@ -31,7 +31,7 @@ export interface TokenCheckParts {
   readonly rate: TokenRate;
   readonly accounts: HostAccounts;
   readonly allowed: Pick<AllowedUsers, "isStillAllowed">;
-  /** Undefined: no app can be registered, and agent tokens open nothing. */
+  /** Undefined: no app can be registered, and agent tokens are refused. */
   readonly installations: InstallationCredentials | undefined;
   readonly codeHost: Pick<CodeHost, "gitAuthorization" | "apiAuthorization">;
   readonly address: OwnAddress;

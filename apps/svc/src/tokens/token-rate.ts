@@ -28,7 +28,7 @@ export class TokenRate {
    * Takes one request of the token.
    *
    * @param own the token's own limit, if it has one
-   * @returns seconds to wait when it has none left; a promise where the database has to be asked
+   * @returns seconds to wait if it has none left; a promise if the database must be queried
    */
   take(id: string, own?: number): number | undefined | Promise<number | undefined> {
     const perMinute = Math.min(own ?? Infinity, this.#perMinute === 0 ? Infinity : this.#perMinute);

@@ -36,7 +36,7 @@ export class TokenUses {
     try {
       await this.#tokens.recordUses(uses);
     } catch (error) {
-      // Figures, not money: better lost than a memory that grows while the database is away.
+      // Lost figures are better than memory that grows while the database is away.
       this.#logger.warn({ err: error, tokens: uses.length }, "uses of tokens were not recorded");
     }
   }

@@ -10,10 +10,10 @@ import type { Page } from "../common/layout.ts";
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
 export interface ExplainPageOptions {
-  /** The token that is asked about; undefined: scopes and a repository are given. */
+  /** The token to explain; undefined: scopes and a repository are given. */
   readonly token: TokenRecord | undefined;
   readonly form: FormState;
-  /** Undefined: nothing was asked yet, or wrongly. */
+  /** Undefined: there is no request yet, or it is wrong. */
   readonly explanation: Explanation | undefined;
 }
 

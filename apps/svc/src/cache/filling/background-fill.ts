@@ -6,10 +6,10 @@ import type { FetchJob } from "../fetch-plan.ts";
 import type { Mirrors } from "@devplat/git-mirror";
 import type { UpstreamLimit } from "../coalescing/upstream-limit.ts";
 
-/** Prefixes of the refs that a fill asks for: branches and tags, never proposals (`refs/pull/`). */
+/** Prefixes of the refs that a fill requests: branches and tags, never proposals (`refs/pull/`). */
 const FILL_PREFIXES = ["HEAD", "refs/heads/", "refs/tags/"];
 
-/** More bytes than a fill may bring. */
+/** The pack of a fill is larger than `cache.fill_max_mb`. */
 class TooBig extends Error {}
 
 export interface BackgroundFillOptions {
@@ -31,7 +31,7 @@ export class BackgroundFills {
   readonly #limit: UpstreamLimit;
   readonly #faults: FaultLog;
   readonly #running = new Set<string>();
-  /** Repositories that turned out too big, and the generation of their data. */
+  /** Repositories that are too large, and the generation of their data. */
   readonly #tooBig = new WeakMap<CachedRepository, number>();
   readonly #ended = new AbortController();
 

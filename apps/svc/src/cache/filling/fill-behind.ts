@@ -46,12 +46,12 @@ export class FillBehind implements FillCandidate {
     return this.#started;
   }
 
-  /** Fulfils when the fill is over, or cannot start any more. */
+  /** Resolves when the fill has ended, or can no longer start. */
   get done(): Promise<void> {
     return this.#done.promise;
   }
 
-  /** Starts now, also while the transfer is under way. */
+  /** Starts now, even while the transfer is running. */
   start(): void {
     const { transfer, selfContained } = this.#parts;
     if (this.#started) return;
@@ -75,7 +75,7 @@ export class FillBehind implements FillCandidate {
     await this.#run(isUseful ? { kind: "file", file, isHere: true } : undefined);
   }
 
-  /** The transfer broke off, or its response must not be kept: nothing starts any more. */
+  /** Prevents a start, because the transfer broke off or its response must not be stored. */
   cancel(): void {
     if (!this.#started) this.#end();
     this.#started = true;

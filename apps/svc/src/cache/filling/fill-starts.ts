@@ -13,7 +13,7 @@ export interface FillCandidate {
 export class FillStarts {
   readonly #candidates = new Map<string, Set<FillCandidate>>();
 
-  /** A transfer begins. If it is the second one of its repository, a fill starts. */
+  /** Called when a transfer begins. If it is the second one of its repository, a fill starts. */
   add(key: string, candidate: FillCandidate): void {
     const known = this.#candidates.get(key);
     if (known === undefined) {
@@ -24,14 +24,14 @@ export class FillStarts {
     this.startOne(key);
   }
 
-  /** The transfer is over, or its fill is. */
+  /** Called when the transfer or its fill has ended. */
   remove(key: string, candidate: FillCandidate): void {
     const known = this.#candidates.get(key);
     known?.delete(candidate);
     if (known?.size === 0) this.#candidates.delete(key);
   }
 
-  /** A request arrives that differs from the transfers under way. One fill starts, unless one has. */
+  /** Called for a request that differs from the running transfers. Starts a fill, unless one has started. */
   startOne(key: string): void {
     const candidates = [...(this.#candidates.get(key) ?? [])];
     if (candidates.some(({ started }) => started)) return;

@@ -31,7 +31,7 @@ export class FillWatch {
     this.#observers.push(filled);
   }
 
-  /** A fill began. @returns resolves when it is over and those who wait are told */
+  /** Called when a fill began. @returns resolves when it has ended and the waits are notified */
   async begun(repository: CachedRepository, work: Promise<void>): Promise<void> {
     await work;
     this.#done(repository.id.key);

@@ -23,7 +23,7 @@ describe("CheckedFiles", () => {
     };
   };
 
-  it("those who ask during the first check wait for it; afterwards nothing is read", async () => {
+  it("callers during the first check wait for it; later ones read nothing", async () => {
     const files = new CheckedFiles(clock);
     const { runs, check } = checks();
     const asked = [1, 2, 3].map(async () => files.isSound("a", check));
@@ -34,7 +34,7 @@ describe("CheckedFiles", () => {
     assert.equal(runs.length, 1);
   });
 
-  it("what is damaged is so for all who waited, and is read again by the next", async () => {
+  it("a damaged file is damaged for all who waited; the next caller reads it again", async () => {
     const files = new CheckedFiles(clock);
     const { runs, check } = checks();
     const asked = [1, 2].map(async () => files.isSound("a", check));
@@ -65,7 +65,7 @@ describe("CheckedFiles", () => {
     assert.equal(runs.length, 1);
   });
 
-  it("what was written or forgotten during a check is not judged by it", async () => {
+  it("a check does not apply to a file that is written or forgotten during it", async () => {
     const files = new CheckedFiles(clock);
     const { runs, check } = checks();
     const damaged = files.isSound("a", check);

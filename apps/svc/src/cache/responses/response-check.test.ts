@@ -32,7 +32,7 @@ describe("ResponseCheck", () => {
     }
   });
 
-  it("refuses answers without a packfile, with an error, or with bytes after the end", () => {
+  it("refuses responses without a packfile, with an error, or with bytes after the end", () => {
     const whole = answerOf(10);
     for (const bytes of [
       encodeFetchResponse([{ name: "acknowledgments", lines: ["NAK"] }]),

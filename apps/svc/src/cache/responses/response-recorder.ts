@@ -7,7 +7,7 @@ import type { FaultLog } from "../fault-log.ts";
 import type { CachePolicies } from "../policy.ts";
 import type { PendingResponse, ResponseStore } from "./response-store.ts";
 
-/** Stands for the key of a response that is only read while it is written. */
+/** Key of a response that is only read while it is written. */
 const UNNAMED = "unnamed";
 const NOT_STORED = "a response cannot be stored; it is passed through";
 
@@ -22,7 +22,7 @@ export interface Recording {
   readonly wantedRefs: ReadonlyMap<string, string>;
   readonly led: LedFetch;
   readonly chunks: AsyncIterable<Buffer>;
-  /** Undefined: nothing can be written. */
+  /** Undefined: the response cannot be written. */
   readonly pending: PendingResponse | undefined;
 }
 
@@ -45,8 +45,8 @@ export class ResponseRecorder {
   }
 
   /**
-   * Starts the pending response that a fetch is written to and that its readers read, also where it is never stored.
-   * Without it the slowest reader would set the pace of the transfer, and hold its turn for as long.
+   * Starts the pending response that a fetch is written to and that its readers read, even if it is never stored. Without
+   * it the slowest reader would set the pace of the transfer, and its turn would last longer.
    */
   async begin(repository: CachedRepository, key: string | undefined): Promise<PendingResponse | undefined> {
     if (!isStorable(repository.id)) return undefined;
@@ -87,7 +87,7 @@ export class ResponseRecorder {
   }
 }
 
-/** Whether the names of `want-ref` stand for the same objects. */
+/** Whether the names of `want-ref` have the same objects. */
 function areSameRefs(expected: ReadonlyMap<string, string>, given: ReadonlyMap<string, string>): boolean {
   if (expected.size !== given.size) return false;
   return expected.entries().every(([name, oid]) => given.get(name) === oid);

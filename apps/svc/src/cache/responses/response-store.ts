@@ -3,15 +3,15 @@ import type { BlockSums, FileSums } from "./block-sums.ts";
 import type { Slice } from "./slices.ts";
 
 /**
- * Where responses to fetches are stored: whole responses, byte by byte as they go over the wire, by repository and key.
- * The form in which a response is stored is not visible through this contract.
+ * Storage of responses to fetches: whole responses, with the bytes that are sent, by repository and key. This contract does
+ * not show the form in which a response is stored.
  *
- * - A response is found only after it was committed, and then as a whole: also after a crash at any instant.
- * - Bytes that are given out are those that were written: each slice is compared with checksums first. A response that
- *   was not read through within the last hour is read through before it is given out.
- * - A damaged response is not found any more. It is kept apart, so that it can be looked at, until it is removed.
+ * - A response is found only after it was committed, and then it is complete, also after a crash at any time.
+ * - The bytes that are served are the written ones: each slice is compared with its checksums first. A response that was
+ *   not checked completely within the last hour is checked before it is served.
+ * - A damaged response is no longer found. It is kept for analysis until it is removed.
  * - A response belongs to one code host, one repository and one key. It is not found under any other.
- * - A response that is removed, or replaced, stays readable to those who have it open.
+ * - A response that is removed or replaced can still be read by the requests that opened it.
  *
  * Every implementation passes the suite in response-store.suite.ts.
  */
@@ -26,17 +26,17 @@ export interface ResponseStore {
   create(id: RepositoryId, key: string): Promise<PendingResponse>;
   /** Responses of a repository and damaged ones, with their time of last use. Brings {@link figures} up to date. */
   list(id: RepositoryId): Promise<readonly ResponseFacts[]>;
-  /** Removes one response. @returns false: another process was first. @throws a system error */
+  /** Removes one response. @returns false if another process removed it first. @throws a system error */
   remove(id: RepositoryId, name: string): Promise<boolean>;
-  /** Removes all responses of a repository. When it resolves none is found any more. Never rejects. */
+  /** Removes all responses of a repository. None is found after it resolves. Never rejects. */
   removeAll(id: RepositoryId): Promise<void>;
   /** Number and bytes of the responses of a repository, as far as this process knows. */
   figures(id: RepositoryId): { readonly responses: number; readonly bytes: number };
   /** Repositories that have data here. @throws a system error */
   repositories(): Promise<readonly { readonly owner: string; readonly name: string }[]>;
-  /** Removes what crashed processes left. To be called before the first request. @returns the number of responses */
+  /** Removes leftovers of crashed processes. Call it before the first request. @returns the number of responses */
   removeLeftovers(): Promise<number>;
-  /** Waits for removals that are under way. */
+  /** Waits for running removals. */
   settled(): Promise<void>;
 }
 
@@ -46,9 +46,9 @@ export interface StoredResponse {
   readonly size: number;
   /** Some bytes from the offset on, compared with their checksums. @throws what reading threw, StoredDataDamaged */
   slice(offset: number): Slice | Promise<Slice>;
-  /** Whether so much memory is in use that nothing should be read ahead. */
+  /** Whether too much memory is in use to read ahead. */
   crowded(): boolean;
-  /** Must be called when no slice is waited for. */
+  /** The caller must call this when it waits for no slice. */
   close(): Promise<void>;
 }
 
@@ -66,11 +66,11 @@ export interface PendingResponse {
   slice(offset: number, end: number, sums: BlockSums): Slice | Promise<Slice>;
   /** The first bytes of the response, from its start. Each chunk belongs to the consumer. */
   chunks(size: number): AsyncIterable<Buffer>;
-  /** Makes the response durable and lets it be found. @param sums of the whole response. @throws a system error */
+  /** Makes the response durable; after this it is found. @param sums of the whole response. @throws a system error */
   commit(sums: FileSums): Promise<void>;
   /** Removes it, unless it was committed. Never rejects. */
   discard(): Promise<void>;
-  /** Must be called when nobody reads from it any more. Never rejects. */
+  /** The caller must call this after the last read. Never rejects. */
   close(): Promise<void>;
 }
 

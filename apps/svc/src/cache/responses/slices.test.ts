@@ -57,7 +57,7 @@ describe("Slices", () => {
     (await take(slices, 1)).release();
   });
 
-  it("evicts what was used longest ago, and nothing that is in use", async () => {
+  it("evicts the slices used longest ago, and none that is in use", async () => {
     const slices = new Slices(4 * SLICE_BYTES);
     const held = await take(slices, 0);
     for (const index of [1, 2, 3, 4, 5]) (await take(slices, index)).release();
@@ -69,7 +69,7 @@ describe("Slices", () => {
     assert.ok((await evicted).bytes.every((byte) => byte === 2));
   });
 
-  it("a large file that is read once does not sweep out what was used twice", async () => {
+  it("a large file that is read once does not evict slices that were used twice", async () => {
     const slices = new Slices(4 * SLICE_BYTES);
     for (let count = 0; count < 2; count++) {
       for (const index of [0, 1]) (await take(slices, index, "popular")).release();

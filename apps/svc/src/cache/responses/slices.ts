@@ -3,19 +3,19 @@ import { readAt } from "./file-io.ts";
 
 /** Bytes of a slice: a larger read or write costs no less per byte (measured, ENGINE notes). */
 export const SLICE_BYTES = 512 * 1024;
-/** Bytes of all kept slices together: the small responses of many repositories, or the slices of a large one that many read. */
+/** Maximum bytes of all slices in memory: small responses of many repositories, or slices of a large and popular one. */
 const MAX_TOTAL_BYTES = 48 * 1024 * 1024;
 /**
- * Share of it for slices that were used once. So little that a single large clone sweeps nothing out that many ask for,
- * and goes through memory that the processor's cache holds.
+ * Share of it for slices that were used once. It is small, so that a single large clone does not evict popular slices, and
+ * uses memory that is in the processor's cache.
  */
 const FRESH_SHARE = 1 / 12;
-/** Bytes that a sender of its own gets while so much is in use that nothing more is shared: one checksum covers them. */
+/** Bytes of an unshared buffer, for a sender while too much memory is in use. One checksum covers them. */
 const PRIVATE_BYTES = SUM_BLOCK_BYTES;
 /** Buffers of whole slices that are kept for the next file. */
 const MAX_IDLE_BUFFERS = 32;
 
-/** A piece of a file, in memory that others may send too. Nobody may change it. */
+/** A piece of a file in memory that several senders share. It must not be changed. */
 export interface Slice {
   readonly bytes: Buffer;
   /** It has been sent, or is not needed. */
@@ -37,9 +37,9 @@ interface Kept {
 }
 
 /**
- * Slices of stored responses in memory. A sender takes one slice after the other. Slices that others have just sent are
- * there already, so that many clones of one repository read it once, and popular slices are not read again. Slices in use
- * are never evicted; beyond the limit no others are kept.
+ * Slices of stored responses in memory. A sender takes one slice after the other. Slices of other senders stay in memory, so
+ * that concurrent clones of one repository read it once, and popular slices are not read again. Slices in use are never
+ * evicted; beyond the limit no others are kept.
  */
 export class Slices {
   readonly #maxBytes: number;
@@ -56,7 +56,7 @@ export class Slices {
     this.#maxBytes = maxBytes;
   }
 
-  /** Whether so much is in use that nobody should hold a second slice ahead of its need. */
+  /** Whether too much memory is in use to hold a second slice in advance. */
   get crowded(): boolean {
     return this.#inUse > this.#maxBytes / 2;
   }

@@ -1,7 +1,7 @@
 import type { Secret } from "@devplat/base";
 import type { InstallationCredentials } from "../../identity/apps/installation-credentials.ts";
 
-/** Who warms a repository: a code-host token that nobody's request brought. */
+/** Source of code-host tokens for warming, which are independent of client requests. */
 export interface WarmCredential {
   /**
    * A token that may read the repository, as far as is known; undefined: there is none for it.

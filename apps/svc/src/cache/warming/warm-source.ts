@@ -1,7 +1,7 @@
 import type { Secret } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
 
-/** Which repository is asked for, with which token. */
+/** The repository to be warmed, and the token for it. */
 export interface WarmQuestion {
   readonly owner: string;
   readonly name: string;
@@ -14,7 +14,7 @@ export interface WarmQuestion {
 /** The code host refused, or sent an unexpected response. The message names the status, never the token. */
 export class WarmRefused extends Error {}
 
-/** The code host's git side, as warming asks it. */
+/** The git requests of warming to the code host. */
 export interface WarmSource {
   /** @throws WarmRefused, GitError */
   objectFormat(question: WarmQuestion): Promise<ObjectFormat>;

@@ -15,7 +15,7 @@ import type { WarmCredential } from "./warm-credential.ts";
 import { refChanges, warmable, WARM_PREFIXES } from "./warm-changes.ts";
 import type { WarmQuestion, WarmSource } from "./warm-source.ts";
 
-/** Milliseconds after a failure in which changes start nothing: each `ls-refs` would start the same failure again. */
+/** Milliseconds after a failure in which changes start no warming: it would fail again for each `ls-refs`. */
 const RETRY_AFTER_MS = 60_000;
 
 export interface WarmerOptions {
@@ -46,14 +46,14 @@ export interface WarmerParts {
   readonly mode: "full" | "wants";
 }
 
-/** One repository's warming, as far as it goes beyond one run. */
+/** State of one repository's warming between runs. */
 interface State {
   running: boolean;
   /**
    * Reason to run again after the current run: a change, which this run may have brought already, or a request, which may
    * follow a push that this run did not see.
    */
-  again: "no" | "changed" | "asked";
+  again: "no" | "changed" | "requested";
   failedAt: number | undefined;
   /** Branches, tags and HEAD as the last warming saw them. */
   refs: ReadonlyMap<string, string> | undefined;
@@ -99,7 +99,7 @@ export class Warmer {
     });
   }
 
-  /** The store, which was empty, is filled: compares it with what the code host showed in the meantime. */
+  /** Called after an empty mirror was filled. Compares it with the refs that the code host showed since. */
   filled(repository: CachedRepository): void {
     if (this.#ended.signal.aborted) return;
     const state = this.#state(repository);
@@ -110,7 +110,7 @@ export class Warmer {
     });
   }
 
-  /** Warms now, an empty store too. Fulfils when it has begun, or cannot. */
+  /** Starts a warming now, also of an empty mirror. Resolves when it has started, or cannot start. */
   async now(repository: CachedRepository): Promise<WarmStart> {
     const policy = this.#policy(repository);
     if (policy === undefined) return "not_cached";
@@ -118,12 +118,12 @@ export class Warmer {
       return "no_credential";
     }
     const state = this.#state(repository);
-    if (state.running) state.again = "asked";
-    else this.#track(repository, async () => this.#begin(repository, "asked"));
+    if (state.running) state.again = "requested";
+    else this.#track(repository, async () => this.#begin(repository, "requested"));
     return "started";
   }
 
-  /** Ends what runs; nothing more begins. */
+  /** Ends running warmings. No other one starts after this. */
   stop(): void {
     this.#ended.abort(new Error("the service is stopping"));
   }
@@ -132,7 +132,7 @@ export class Warmer {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  async #begin(repository: CachedRepository, why: "changed" | "asked"): Promise<void> {
+  async #begin(repository: CachedRepository, why: "changed" | "requested"): Promise<void> {
     const state = this.#state(repository);
     if (state.running) {
       state.again = why;
@@ -150,7 +150,7 @@ export class Warmer {
   }
 
   async #isDueAgain(repository: CachedRepository, { again }: State): Promise<boolean> {
-    if (again !== "changed") return again === "asked";
+    if (again !== "changed") return again === "requested";
     return await this.#hasChanged(repository, repository.tips.recent(), false);
   }
 
@@ -174,7 +174,7 @@ export class Warmer {
       metrics.warmed("success");
       return true;
     } catch (error) {
-      // Data that is being removed, or a service that ends, takes its warming along.
+      // A warming fails if its data is removed or the service stops. That is not a fault.
       if (this.#ended.signal.aborted || generation !== repository.generation) return false;
       state.failedAt = clock.monotonic();
       metrics.warmed("error");
@@ -187,7 +187,7 @@ export class Warmer {
     const { target } = this.#parts;
     const { source } = this.#options;
     const store = target.store(repository);
-    if (store === undefined) throw new Error("nothing is kept under this name");
+    if (store === undefined) throw new Error("no data can be stored under this name");
     const format = await source.objectFormat(question);
     const body = await source.lsRefs(question, format, WARM_PREFIXES);
     await target.recordRefs(repository.id, WARM_PREFIXES, body);
