@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -443,14 +444,17 @@ describe("bad input gets a clear error and changes nothing [svc 1.27]", () => {
   it("a client that leaves in the middle of its body leaves nothing behind", async () => {
     stand.codeHost.resetCalls();
     const earlier = stand.access.length;
-    const leaving = Array.from({ length: MAX_CONNECTIONS + 1 }, async () =>
-      rawExchange(
-        stand.url,
-        "POST /org/r/git-upload-pack HTTP/1.1\r\nHost: x\r\nGit-Protocol: version=2\r\n" +
-          "Content-Type: application/x-git-upload-pack-request\r\nContent-Length: 100\r\n\r\n0014",
-        50,
-      ),
-    );
+    const leaving = Array.from({ length: MAX_CONNECTIONS + 1 }, async () => {
+      const socket = connect(Number(new URL(stand.url).port), "127.0.0.1");
+      socket.write(
+        "POST /org/r/git-upload-pack HTTP/1.1\r\nHost: x\r\nGit-Protocol: version=2\r\nExpect: 100-continue\r\n" +
+          "Content-Type: application/x-git-upload-pack-request\r\nContent-Length: 100\r\n\r\n",
+      );
+      // The request is being read.
+      const [line] = (await once(socket, "data")) as [Buffer];
+      assert.match(line.toString(), /^HTTP\/1\.1 100 /);
+      socket.write("0014", () => socket.destroy());
+    });
     await Promise.all(leaving);
     await until(() => stand.access.length - earlier === leaving.length);
     assert.equal(stand.codeHost.calls.length, 0);
