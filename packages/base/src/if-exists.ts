@@ -1,4 +1,4 @@
-import { access } from "node:fs/promises";
+import { access, readdir } from "node:fs/promises";
 import { systemCode } from "./errors.ts";
 
 /**
@@ -20,4 +20,14 @@ export async function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** Reads the names in a folder. The list is empty if the folder does not exist: other processes may remove it at any time. */
+export async function folderNames(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(systemCode(error) ?? "")) return [];
+    throw error;
+  }
 }

@@ -9,7 +9,7 @@ import {
 } from "@devplat/git-protocol";
 import { MAX_REFS_BYTES } from "./ref-snapshots.ts";
 import { withBody, type Upstream, type UpstreamResponse } from "../upstream/upstream.ts";
-import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../upstream/upload-pack-type.ts";
+import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../upstream/headers.ts";
 
 /** Bytes of a refusal's body that are passed on. */
 const MAX_REFUSAL_BYTES = 64 * 1024;

@@ -1,8 +1,7 @@
 import type { AuditRecord } from "../audit/audit-store.ts";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { systemClock, type Clock, type Logger } from "@devplat/base";
-import { createLogger } from "@devplat/base";
+import { systemClock, type Clock, type Logger, createLogger } from "@devplat/base";
 import { assembleAdministration } from "./administration.ts";
 import type { Operation } from "../admin-api/operation.ts";
 import { AuditRecorder } from "../audit/audit-recorder.ts";
@@ -100,7 +99,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     },
     lookup: new TokenLookup(store, clock),
     authorizers: new ScopeAuthorizers("github"),
-    identity: assembleIdentity({ config, store, address, audit, clock, logger }),
+    identity: await assembleIdentity({ config, store, audit, clock, logger }),
     audit,
     probe: { ask: async (_owner, name) => options.reach?.(name) ?? "readable" },
     address,

@@ -16,6 +16,7 @@ import type { CacheMaintenance } from "../cache/policy.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import type { LiveConfig } from "../config/live-config.ts";
 import type { IdentityParts } from "./identity.ts";
+import { assembleLogins } from "./logins.ts";
 import { Authenticator } from "../identity/login/authenticator.ts";
 import { DerivedTokens } from "../administration/tokens/derived-tokens.ts";
 import { SessionUseCases } from "../administration/sessions/sessions.ts";
@@ -73,6 +74,7 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
   const config = live.current;
   const { identity } = parts;
   const { accounts } = identity;
+  const logins = assembleLogins(parts);
   const authenticator = new Authenticator(identity.sessions, address, identity.allowed);
   const testLogin = config.dev.mode
     ? new TestLogin({
@@ -143,7 +145,7 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
     ...adminTokenOperations(adminTokens, address),
     ...auditOperations(auditLog, address),
     ...scopeOperations(explanations),
-    ...appOperations(identity.apps, identity.codeHost, address),
+    ...appOperations(logins.apps, identity.codeHost, address),
   ];
   const dashboard = new LiveDashboard({
     repositories: list,
@@ -170,12 +172,13 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
       store,
       secret: config.host.webhook_secret,
       maintenance,
-      limits: identity.limits,
+      limits: logins.limits,
       audit,
       clock,
     }),
     ui: {
       ...identity,
+      ...logins,
       assets,
       version,
       live,

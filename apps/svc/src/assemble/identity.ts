@@ -1,28 +1,21 @@
 import type { Clock, Logger } from "@devplat/base";
 import type { HttpClient } from "@devplat/http-client";
 import { Accounts } from "../identity/accounts/accounts.ts";
-import { Apps } from "../administration/apps/apps.ts";
 import { HostAppsClient } from "../identity/apps/host-apps.ts";
 import { InstallationTokens } from "../identity/apps/installation-tokens.ts";
-import { ManifestFlow } from "../administration/apps/manifest-flow.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import { HostClient } from "../code-host/host-client.ts";
-import { HostOauth } from "../code-host/host-oauth.ts";
+import type { HostOauth } from "../code-host/host-oauth.ts";
 import type { Config } from "../config/schema.ts";
 import { AllowedUsers, type AllowedLogins } from "../identity/login/allowed-users.ts";
-import { DeviceFlow } from "../identity/login/device-flow.ts";
-import { LoginLimits } from "../identity/login/login-limits.ts";
 import { Sessions } from "../identity/login/sessions.ts";
-import { WebLogin } from "../identity/login/web-login.ts";
-import type { OwnAddress } from "../own-address.ts";
 import type { Store } from "../storage/store.ts";
 
 export interface IdentityOptions {
   readonly config: Pick<Config, "admins" | "dev" | "host" | "login">;
   readonly store: Store;
-  readonly address: OwnAddress;
   readonly audit: AuditTrail;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -37,24 +30,22 @@ export interface IdentityParts {
   readonly sessions: Sessions;
   readonly allowed: AllowedUsers;
   /** Undefined: no OAuth client is configured. */
-  readonly webLogin: WebLogin | undefined;
-  readonly deviceFlow: DeviceFlow;
-  readonly limits: LoginLimits;
-  readonly apps: Apps;
-  readonly manifestFlow: ManifestFlow;
+  readonly oauth: HostOauth | undefined;
+  readonly hostApps: HostAppsClient;
   readonly installations: InstallationTokens;
 }
 
-/** The assembly of logins, accounts and apps. Part of assemble.ts, on its own for tests. */
-export function assembleIdentity(options: IdentityOptions): IdentityParts {
-  const { config, store, address, audit, clock, logger } = options;
+/** Assembles accounts, sessions and app credentials, which requests for repositories need, too. */
+export async function assembleIdentity(options: IdentityOptions): Promise<IdentityParts> {
+  const { config, store, audit, clock, logger } = options;
   const { client_id: clientId, client_secret: clientSecret } = config.host;
   const codeHost = codeHostFor(config.host);
   const client = new HostClient(options.http);
-  const oauth =
-    clientId === undefined || clientSecret === undefined
-      ? undefined
-      : new HostOauth({ host: codeHost, client, clientId, clientSecret, clock });
+  let oauth: HostOauth | undefined;
+  if (clientId !== undefined && clientSecret !== undefined) {
+    const { HostOauth } = await import("../code-host/host-oauth.ts");
+    oauth = new HostOauth({ host: codeHost, client, clientId, clientSecret, clock });
+  }
   const accounts = new Accounts({ store, oauth, clock, logger });
   const sessions = new Sessions(store, clock, { admins: config.admins, recordedRoles: config.dev.mode });
   const allowed = new AllowedUsers({
@@ -69,45 +60,7 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
   });
   const hostApps = new HostAppsClient(codeHost, client, clock);
   const installations = new InstallationTokens({ store, hostApps, codeHost, audit, clock, logger });
-  const apps = new Apps({
-    store: store.apps,
-    hostApps: codeHost.apps === undefined ? undefined : hostApps,
-    audit,
-    clock,
-    logger,
-    onChange: async (id) => installations.forgetApp(id),
-  });
-  return {
-    codeHost,
-    accounts,
-    sessions,
-    allowed,
-    webLogin:
-      oauth === undefined
-        ? undefined
-        : new WebLogin({
-            store,
-            oauth,
-            sessions,
-            accounts,
-            address,
-            allowed,
-            audit,
-            clock,
-          }),
-    deviceFlow: new DeviceFlow({ store, sessions, audit, clock }),
-    limits: new LoginLimits(clock),
-    apps,
-    manifestFlow: new ManifestFlow({
-      store: store.oneTime,
-      hostApps,
-      codeHost,
-      apps,
-      address,
-      clock,
-    }),
-    installations,
-  };
+  return { codeHost, accounts, sessions, allowed, oauth, hostApps, installations };
 }
 
 /** The lists of the configuration. */

@@ -3,7 +3,6 @@ import { systemClock, type Logger } from "@devplat/base";
 import { assembleCache } from "./cache.ts";
 import { allowedLogins, assembleIdentity } from "./identity.ts";
 import { AuditRecorder } from "../audit/audit-recorder.ts";
-import { AuditedGit } from "../git/audited-git.ts";
 import { BRAND } from "../brand.ts";
 import { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import { formatListen } from "../config/listen.ts";
@@ -11,19 +10,17 @@ import type { LiveConfig } from "../config/live-config.ts";
 import type { Config } from "../config/schema.ts";
 import type { ActivatedSockets } from "../config/socket-activation.ts";
 import { SvcError } from "../errors.ts";
-import { Health } from "../health.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { ApiAddresses } from "../http/routing/api-address.ts";
 import { ClientAddresses } from "../http/request/client-address.ts";
 import { createListener } from "../http/server/listener.ts";
 import { VirtualHosts } from "../http/routing/virtual-host.ts";
 import { basePathOf } from "../http/routing/target.ts";
-import { TlsIdentities, type CertificateFiles } from "../http/server/tls-identities.ts";
+import type { CertificateFiles, TlsIdentities } from "../http/server/tls-identities.ts";
 import { Late } from "../late.ts";
 import { LateAdministration } from "./late-administration.ts";
 import { Listening } from "./listeners.ts";
 import { OwnAddress } from "../own-address.ts";
-import { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { encryptionKeys } from "../storage/encryption-key.ts";
 import { openStore } from "../storage/open-store.ts";
@@ -34,7 +31,6 @@ import type { OpenTelemetry } from "../telemetry/otel.ts";
 import { createMetricsListener } from "./metrics-listener.ts";
 import { AddressList } from "@devplat/config/address-list";
 import { holdsCredential } from "../credentials/token-format.ts";
-import { GitRepositoryProbe } from "../administration/repositories/repository-probe.ts";
 import { TokenLookup } from "../tokens/token-lookup.ts";
 import { TokenUses } from "../tokens/token-uses.ts";
 import { UpstreamConnections } from "../upstream/upstream-connections.ts";
@@ -107,21 +103,23 @@ export async function assemble({
   const lookup = new TokenLookup(store, clock);
   const uses = new TokenUses(store.tokens, clock, logger);
   const certificates = certificateFiles(config);
-  const tls = certificates.length === 0 ? undefined : new TlsIdentities(certificates);
+  const tls = certificates.length === 0 ? undefined : await tlsIdentities(certificates);
   const address = new OwnAddress(config.server.base_url, tls === undefined ? "http" : "https");
   const connections = new UpstreamConnections({ caFile: config.host.ca_file, environment: process.env });
   await connections.check(config.host.url);
-  const identity = assembleIdentity({
+  const identity = await assembleIdentity({
     config,
     store,
-    address,
     audit,
     clock,
     logger,
     http: connections.http,
   });
   const { app_id: appId, private_key: privateKey } = config.host;
-  if (appId !== undefined && privateKey !== undefined) await identity.apps.seed(appId, privateKey);
+  if (appId !== undefined && privateKey !== undefined) {
+    const { assembleApps } = await import("./logins.ts");
+    await assembleApps({ identity, store, audit, clock, logger }).seed(appId, privateKey);
+  }
   const userAgent = `${BRAND.command}/${version}`;
   const storagePath = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
   const cache = assembleCache({
@@ -137,11 +135,15 @@ export async function assemble({
   });
   const { codeHost } = identity;
   const apiAddresses = new ApiAddresses(codeHost);
-  const authorizers = new ScopeAuthorizers(codeHost.kind);
+  const authorizers = new Late(async () => {
+    const { ScopeAuthorizers } = await import("../scopes/scope-authorizers.ts");
+    return new ScopeAuthorizers(codeHost.kind);
+  });
   // Built at the first request for a repository or the API of the code host.
   const proxy = new Late(async () => {
     const { assembleProxy } = await import("./proxy.ts");
-    return assembleProxy({
+    const { AuditedGit } = await import("../git/audited-git.ts");
+    const parts = assembleProxy({
       live,
       identity,
       repositories,
@@ -149,7 +151,7 @@ export async function assemble({
       lookup,
       uses,
       counts: store.oneTime,
-      authorizers,
+      authorizers: await authorizers.get(),
       connections,
       address,
       audit,
@@ -158,11 +160,14 @@ export async function assemble({
       clock,
       logger,
     });
+    return { ...parts, auditedGit: new AuditedGit(parts.git, audit) };
   });
   let stopping = false;
   // Built at the first request for pages or API: a service that only serves clones needs none of their modules.
   const administration = new LateAdministration(async () => {
     const { assembleAdministration } = await import("./administration.ts");
+    const { Health } = await import("../health.ts");
+    const { GitRepositoryProbe } = await import("../administration/repositories/repository-probe.ts");
     return assembleAdministration({
       live,
       store,
@@ -170,7 +175,7 @@ export async function assemble({
       maintenance: cache.service,
       audit,
       lookup,
-      authorizers,
+      authorizers: await authorizers.get(),
       identity,
       probe: new GitRepositoryProbe(codeHost, connections.http),
       address,
@@ -211,10 +216,7 @@ export async function assemble({
           max: config.server.max_connections,
           maxPerClient: config.limits.client_requests || undefined,
         },
-        git: new AuditedGit(
-          { handle: async (...request) => (await proxy.get()).git.handle(...request) },
-          audit,
-        ),
+        git: { handle: async (...request) => (await proxy.get()).auditedGit.handle(...request) },
         api: {
           accepts: (virtualHost, url) => apiAddresses.accepts(virtualHost, url),
           handle: async (...request) => (await proxy.get()).api.handle(...request),
@@ -320,4 +322,10 @@ export async function assemble({
 
 function certificateFiles({ tls }: Config): CertificateFiles[] {
   return tls.certificates.map(({ cert_file, key_file }) => ({ certFile: cert_file, keyFile: key_file }));
+}
+
+/** Loaded only by a service that has certificates. */
+async function tlsIdentities(files: readonly CertificateFiles[]): Promise<TlsIdentities> {
+  const { TlsIdentities } = await import("../http/server/tls-identities.ts");
+  return new TlsIdentities(files);
 }

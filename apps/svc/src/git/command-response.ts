@@ -4,7 +4,7 @@ import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
 import type { HeaderRecord } from "../upstream/headers.ts";
-import { UPLOAD_PACK_RESULT } from "../upstream/upload-pack-type.ts";
+import { UPLOAD_PACK_RESULT } from "../upstream/headers.ts";
 import { headOf, relay, type RelayOptions } from "./relay.ts";
 import type { UpstreamResponse } from "../upstream/upstream.ts";
 

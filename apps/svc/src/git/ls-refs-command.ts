@@ -4,10 +4,9 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { AccessCheck } from "../access/access-check.ts";
 import type { CommandResponse } from "./command-response.ts";
 import type { CachedRequest } from "./git-request.ts";
-import { upstreamHeaders } from "../upstream/headers.ts";
+import { upstreamHeaders, isUploadPackResult } from "../upstream/headers.ts";
 import type { Outcomes } from "./outcome.ts";
 import { LsRefsBody } from "../access/ref-probe.ts";
-import { isUploadPackResult } from "../upstream/upload-pack-type.ts";
 import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 /** Authorization of a client's own `ls-refs`. */

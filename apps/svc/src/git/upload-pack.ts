@@ -18,10 +18,9 @@ import { GitError, isGone } from "../upstream/errors.ts";
 import type { FetchCommand } from "./fetch-command.ts";
 import type { CachedRequest } from "./git-request.ts";
 import type { RequestCache } from "./body/request-cache.ts";
-import { mediaType } from "../upstream/headers.ts";
+import { mediaType, UPLOAD_PACK_REQUEST } from "../upstream/headers.ts";
 import { commandHeaders, type LsRefsCommand } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
-import { UPLOAD_PACK_REQUEST } from "../upstream/upload-pack-type.ts";
 import { relay } from "./relay.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 

@@ -6,9 +6,14 @@ import {
 } from "@devplat/git-protocol";
 import { WarmRefused, type WarmQuestion, type WarmSource } from "../cache/warming/warm-source.ts";
 import { basicToken } from "../code-host/github.ts";
-import { mediaType, type HeaderRecord } from "../upstream/headers.ts";
+import {
+  mediaType,
+  type HeaderRecord,
+  UPLOAD_PACK_REQUEST,
+  UPLOAD_PACK_RESULT,
+  isUploadPackResult,
+} from "../upstream/headers.ts";
 import { LsRefsBody, areRefs } from "../access/ref-probe.ts";
-import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../upstream/upload-pack-type.ts";
 import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";

@@ -83,3 +83,19 @@ export function mediaType(value: string | string[] | undefined): string {
 export function isPage(type: string): boolean {
   return type === "text/html" || type === "application/xhtml+xml";
 }
+
+export const UPLOAD_PACK_REQUEST = "application/x-git-upload-pack-request";
+export const UPLOAD_PACK_RESULT = "application/x-git-upload-pack-result";
+
+/** Whether a response's head is that of an upload-pack result whose bytes we can read. */
+export function isUploadPackResult(response: {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+}): boolean {
+  const encoding = response.headers["content-encoding"];
+  return (
+    response.status === 200 &&
+    mediaType(response.headers["content-type"]) === UPLOAD_PACK_RESULT &&
+    (encoding === undefined || encoding === "identity")
+  );
+}

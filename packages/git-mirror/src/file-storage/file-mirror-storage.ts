@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { folderNames } from "@devplat/base/folder-names";
+import { folderNames } from "@devplat/base";
 import type { MirrorStorage, RepositoryStorage } from "../storage/contract.ts";
 import type { RepositoryId } from "../storage/repository-id.ts";
 import { CORRUPT_SUFFIX, FileRepositoryStorage, SUFFIX } from "./file-repository-storage.ts";

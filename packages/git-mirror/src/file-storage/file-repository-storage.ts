@@ -1,7 +1,6 @@
 import { rename, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ifExists } from "@devplat/base";
-import { folderNames } from "@devplat/base/folder-names";
+import { ifExists, folderNames } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { Repository } from "@devplat/git-store";
 import type {

@@ -2,7 +2,7 @@ import { JobFailure } from "@devplat/git-mirror";
 import type { Clock } from "@devplat/base";
 import { isStorable } from "../../access/repository-id.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
+import { isUploadPackResult } from "../../upstream/headers.ts";
 import type { UpstreamResponse } from "../../upstream/upstream.ts";
 import type { BackgroundWork } from "../background-work.ts";
 import type { FetchJob, PlannedFetch } from "../fetch-plan.ts";

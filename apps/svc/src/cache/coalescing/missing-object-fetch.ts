@@ -7,7 +7,7 @@ import {
 } from "@devplat/git-protocol";
 import { GitStoreError, type Ref } from "@devplat/git-store";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
-import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
+import { isUploadPackResult } from "../../upstream/headers.ts";
 import type { FetchJob } from "../fetch-plan.ts";
 import { SURVEYED_PREFIXES, shareHistory, type MissingWants, type Mirror } from "@devplat/git-mirror";
 import { packBytes } from "./pack-stream.ts";

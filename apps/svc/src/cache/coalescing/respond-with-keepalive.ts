@@ -1,4 +1,4 @@
-import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
+import { isUploadPackResult } from "../../upstream/headers.ts";
 import { AccessEnded, type FetchJob } from "../fetch-plan.ts";
 import { canKeepAlive, drop, keptAlive, within } from "./keep-alive.ts";
 import type { RepositoryReset } from "../repository-reset.ts";

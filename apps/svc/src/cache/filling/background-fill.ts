@@ -1,7 +1,7 @@
 import type { CachedRepository } from "../cached-repository.ts";
 import { packOf, requestFor } from "../coalescing/missing-object-fetch.ts";
 import type { FaultLog } from "../fault-log.ts";
-import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
+import { isUploadPackResult } from "../../upstream/headers.ts";
 import type { FetchJob } from "../fetch-plan.ts";
 import type { Mirrors } from "@devplat/git-mirror";
 import type { UpstreamLimit } from "../coalescing/upstream-limit.ts";

@@ -1,10 +1,9 @@
 import { constants } from "node:fs";
 import { lstat, open, stat, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { ifExists, systemCode, type Clock } from "@devplat/base";
+import { ifExists, systemCode, type Clock, folderNames } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import { isUnreadable, quarantine } from "@devplat/base/file-damage";
-import { folderNames } from "@devplat/base/folder-names";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { StoredDataDamaged, type FileSums } from "./block-sums.ts";

@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { TEMPORARY_SUFFIX, systemCode } from "@devplat/base";
+import { TEMPORARY_SUFFIX, systemCode, folderNames } from "@devplat/base";
 import { quarantine } from "@devplat/base/file-damage";
-import { folderNames } from "@devplat/base/folder-names";
 import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 import type { RepositoryId } from "../../access/repository-id.ts";
 

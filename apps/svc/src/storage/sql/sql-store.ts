@@ -7,7 +7,6 @@ import { sqlAudit } from "./audit.ts";
 import { sqlCachedRepositories } from "./cached-repositories.ts";
 import { sqlLeases } from "./leases.ts";
 import { sqlOneTime } from "./one-time.ts";
-import { rekeyDatabase } from "./rekey.ts";
 import { sqlSessions } from "./sessions.ts";
 import type { Tables } from "./tables.ts";
 import { sqlTokens } from "./tokens.ts";
@@ -33,7 +32,10 @@ export function sqlStore({ db, box, isUniqueViolation }: SqlStoreOptions): Store
     leases: guarded(sqlLeases(db)),
     audit: guarded(sqlAudit(db)),
 
-    rekey: async (progress) => rekeyDatabase(db, box, progress),
+    rekey: async (progress) => {
+      const { rekeyDatabase } = await import("./rekey.ts");
+      return rekeyDatabase(db, box, progress);
+    },
     async ping() {
       await withDatabaseErrors(async () => sql`SELECT 1`.execute(db));
     },
