@@ -8,7 +8,7 @@ import { repositorySchema } from "./cached-repos.ts";
 import { administrationDocument } from "./openapi.ts";
 import { mintedTokenSchema, tokenSchema } from "./tokens.ts";
 
-interface Answer {
+interface ApiResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -34,7 +34,7 @@ before(async () => {
 });
 after(async () => administration.stop());
 
-async function send(path: string, sent: Sent = {}): Promise<Answer> {
+async function send(path: string, sent: Sent = {}): Promise<ApiResponse> {
   const token = "token" in sent ? sent.token : admin;
   const content = sent.raw ?? (sent.body === undefined ? undefined : JSON.stringify(sent.body));
   const response = await fetch(administration.url + path, {
@@ -55,22 +55,25 @@ async function send(path: string, sent: Sent = {}): Promise<Answer> {
 
 let names = 0;
 async function listed(body: Record<string, unknown> = {}): Promise<Record<string, unknown> & { id: string }> {
-  const answer = await send("/api/cached-repos", { body: { owner: "acme", name: `r${++names}`, ...body } });
-  assert.equal(answer.status, 201, answer.text);
-  return answer.json as Record<string, unknown> & { id: string };
+  const response = await send("/api/cached-repos", { body: { owner: "acme", name: `r${++names}`, ...body } });
+  assert.equal(response.status, 201, response.text);
+  return response.json as Record<string, unknown> & { id: string };
 }
-const pointers = (answer: Answer): unknown[] =>
-  ((answer.json["errors"] ?? []) as { pointer: string }[]).map(({ pointer }) => pointer);
+const pointers = (response: ApiResponse): unknown[] =>
+  ((response.json["errors"] ?? []) as { pointer: string }[]).map(({ pointer }) => pointer);
 
 describe("POST /api/cached-repos", () => {
   it("gives 201 with Location, ETag and the record with its defaults [svc 6.1 11.1]", async () => {
-    const answer = await send("/api/cached-repos", { body: { owner: "acme", name: "first" } });
-    assert.equal(answer.status, 201);
-    const record = repositorySchema.parse(answer.json);
+    const response = await send("/api/cached-repos", { body: { owner: "acme", name: "first" } });
+    assert.equal(response.status, 201);
+    const record = repositorySchema.parse(response.json);
     assert.match(record.id, /^[0-9a-f]{8}-[0-9a-f]{4}-7/);
     assert.deepEqual([record.enabled, record.timeout_seconds, record.max_cache_size_mb], [true, 30, null]);
-    assert.match(answer.headers.get("location") ?? "", new RegExp(`^http.*/api/cached-repos/${record.id}$`));
-    assert.equal(answer.headers.get("etag"), '"1"');
+    assert.match(
+      response.headers.get("location") ?? "",
+      new RegExp(`^http.*/api/cached-repos/${record.id}$`),
+    );
+    assert.equal(response.headers.get("etag"), '"1"');
     assert.equal(administration.repositories.find("ACME", "First")?.id, record.id);
   });
 
@@ -86,9 +89,9 @@ describe("POST /api/cached-repos", () => {
 
   it("is 409 for a repository that is listed, in any case of letters [svc 6.1]", async () => {
     await listed({ name: "Twice" });
-    const answer = await send("/api/cached-repos", { body: { owner: "ACME", name: "twice" } });
-    assert.equal(answer.status, 409);
-    assert.equal(answer.json["message"], "ACME/twice is listed already");
+    const response = await send("/api/cached-repos", { body: { owner: "ACME", name: "twice" } });
+    assert.equal(response.status, 409);
+    assert.equal(response.json["message"], "ACME/twice is listed already");
   });
 
   it("?check=true asks the code host", async () => {
@@ -125,17 +128,17 @@ describe("POST /api/cached-repos", () => {
   ];
   for (const [name, body, status, where] of wrong) {
     it(`refuses ${name}`, async () => {
-      const answer = await send("/api/cached-repos", { body });
-      assert.equal(answer.status, status, answer.text);
-      assert.equal(answer.headers.get("content-type"), "application/problem+json");
-      assert.equal(answer.json["message"], answer.json["detail"]);
-      assert.deepEqual(pointers(answer), where);
+      const response = await send("/api/cached-repos", { body });
+      assert.equal(response.status, status, response.text);
+      assert.equal(response.headers.get("content-type"), "application/problem+json");
+      assert.equal(response.json["message"], response.json["detail"]);
+      assert.deepEqual(pointers(response), where);
     });
   }
 
   it("names an unknown field [svc 10.8]", async () => {
-    const answer = await send("/api/cached-repos", { body: { owner: "a", name: "b", enabeld: true } });
-    assert.equal(answer.json["message"], 'Unknown field: "enabeld"');
+    const response = await send("/api/cached-repos", { body: { owner: "a", name: "b", enabeld: true } });
+    assert.equal(response.json["message"], 'Unknown field: "enabeld"');
   });
 });
 
@@ -151,9 +154,9 @@ describe("a request body", () => {
 
   it("that is not JSON is 400, and is not quoted", async () => {
     for (const raw of ['{"owner": planted-secret', "", "\u0000"]) {
-      const answer = await send(path, { raw });
-      assert.equal(answer.status, 400);
-      assert.doesNotMatch(answer.text, /planted/);
+      const response = await send(path, { raw });
+      assert.equal(response.status, 400);
+      assert.doesNotMatch(response.text, /planted/);
     }
   });
 
@@ -183,11 +186,11 @@ describe("GET /api/cached-repos", () => {
   it("is a bare array ordered by owner and name [svc 6.2]", async () => {
     await listed({ owner: "Zed", name: "a" });
     await listed({ owner: "abc", name: "a" });
-    const answer = await send("/api/cached-repos");
-    const records = z.array(repositorySchema).parse(answer.json);
+    const response = await send("/api/cached-repos");
+    const records = z.array(repositorySchema).parse(response.json);
     const keys = records.map(({ owner, name }) => `${owner}/${name}`.toLowerCase());
     assert.deepEqual(keys, keys.toSorted());
-    assert.equal(answer.headers.get("link"), null);
+    assert.equal(response.headers.get("link"), null);
   });
 
   it("pages with limit and Link, over everything once", async () => {
@@ -195,11 +198,11 @@ describe("GET /api/cached-repos", () => {
     const seen: string[] = [];
     let path: string | undefined = "/api/cached-repos?limit=4";
     while (path !== undefined) {
-      const answer: Answer = await send(path);
-      const page = answer.json as unknown as { id: string }[];
+      const response: ApiResponse = await send(path);
+      const page = response.json as unknown as { id: string }[];
       assert.ok(page.length <= 4);
       seen.push(...page.map(({ id }) => id));
-      const next = /<https?:\/\/[^/]+([^>]+)>; rel="next"/.exec(answer.headers.get("link") ?? "");
+      const next = /<https?:\/\/[^/]+([^>]+)>; rel="next"/.exec(response.headers.get("link") ?? "");
       path = next?.[1];
     }
     assert.deepEqual(seen, all);
@@ -209,9 +212,9 @@ describe("GET /api/cached-repos", () => {
     const cursors = ["A".repeat(5000), "Y".repeat(5000), Buffer.from("a b").toString("base64url"), ""];
     for (const cursor of cursors) {
       for (const path of ["cached-repos", "sessions", "admin-tokens", "tokens", "audit"]) {
-        const answer = await send(`/api/${path}?limit=1&cursor=${cursor}`);
-        assert.equal(answer.status, 400, `${path} ${cursor.slice(0, 20)}`);
-        assert.match(String(answer.json["detail"]), /"cursor": must be from the Link header/);
+        const response = await send(`/api/${path}?limit=1&cursor=${cursor}`);
+        assert.equal(response.status, 400, `${path} ${cursor.slice(0, 20)}`);
+        assert.match(String(response.json["detail"]), /"cursor": must be from the Link header/);
       }
       const page = await send(`/admin/tokens?cursor=${cursor}`);
       assert.equal(page.status, 400);
@@ -243,33 +246,33 @@ describe("fields that are given twice", () => {
       ["/auth/test-login", '{"username":"ann","role":"user","role":"admin"}', "/role"],
     ];
     for (const [path, raw, pointer] of rows) {
-      const answer = await send(path, { raw });
-      assert.equal(answer.status, 400, path);
-      assert.equal(answer.json["code"], "repeated_field");
-      assert.equal(answer.json["detail"], `Field "${pointer.slice(1)}": given more than once`);
-      assert.deepEqual(pointers(answer), [pointer]);
+      const response = await send(path, { raw });
+      assert.equal(response.status, 400, path);
+      assert.equal(response.json["code"], "repeated_field");
+      assert.equal(response.json["detail"], `Field "${pointer.slice(1)}": given more than once`);
+      assert.deepEqual(pointers(response), [pointer]);
     }
     assert.equal(administration.repositories.find("acme", "one"), undefined);
     for (const path of ["/auth/device/code", "/auth/device/token"]) {
-      const answer = await send(path, {
+      const response = await send(path, {
         raw: "client_id=good&client_id=other&grant_type=x",
         headers: { "content-type": "application/x-www-form-urlencoded" },
       });
-      assert.equal(answer.status, 400, path);
-      assert.equal(answer.json["error"], "invalid_request");
-      assert.match(String(answer.json["error_description"]), /"client_id": given more than once/);
+      assert.equal(response.status, 400, path);
+      assert.equal(response.json["error"], "invalid_request");
+      assert.match(String(response.json["error_description"]), /"client_id": given more than once/);
     }
   });
 });
 
 describe("warming by hand", () => {
-  it("answers 202 when it began, and 409 with what to set where it cannot [svc 6.5]", async () => {
-    const answers = new Map<string, WarmStart>([
+  it("gives 202 when it began, and 409 with the missing setting when it cannot [svc 6.5]", async () => {
+    const responses = new Map<string, WarmStart>([
       ["org/yes", "started"],
       ["org/off", "not_cached"],
     ]);
     const own = await startAdministration({
-      warm: (name) => answers.get(name) ?? "no_credential",
+      warm: (name) => responses.get(name) ?? "no_credential",
     });
     try {
       const token = await own.session("ada", "admin");
@@ -305,12 +308,12 @@ describe("warming by hand", () => {
 describe("one cached repository", () => {
   it("PATCH changes the given fields immediately [svc 6.3]", async () => {
     const { id, name } = await listed();
-    const answer = await send(`/api/cached-repos/${id}`, {
+    const response = await send(`/api/cached-repos/${id}`, {
       method: "PATCH",
       body: { enabled: false, timeout_seconds: 600, max_cache_size_mb: 2048 },
     });
-    assert.equal(answer.status, 200);
-    assert.equal(answer.headers.get("etag"), '"2"');
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("etag"), '"2"');
     assert.deepEqual(administration.repositories.find("acme", String(name)), {
       id,
       owner: "acme",
@@ -389,16 +392,16 @@ describe("one cached repository", () => {
 
 describe("paths and methods", () => {
   it("another method is 405 with Allow [svc 10.11]", async () => {
-    const answer = await send("/api/cached-repos", { method: "PUT", body: {} });
-    assert.equal(answer.status, 405);
-    assert.equal(answer.headers.get("allow"), "GET, POST, HEAD");
+    const response = await send("/api/cached-repos", { method: "PUT", body: {} });
+    assert.equal(response.status, 405);
+    assert.equal(response.headers.get("allow"), "GET, POST, HEAD");
     assert.equal((await send("/api/openapi.json", { method: "DELETE" })).headers.get("allow"), "GET, HEAD");
   });
 
   it("another path is 404 as a problem [svc 10.11]", async () => {
-    const answer = await send("/api/none");
-    assert.equal(answer.status, 404);
-    assert.equal(answer.json["code"], "no_such_path");
+    const response = await send("/api/none");
+    assert.equal(response.status, 404);
+    assert.equal(response.json["code"], "no_such_path");
   });
 
   it("every response carries the security headers", async () => {
@@ -433,9 +436,9 @@ describe("who may administer", () => {
       [user, 403],
       [admin, 200],
     ] as const) {
-      const answer = await send("/api/cached-repos", { token });
-      assert.equal(answer.status, status);
-      assert.equal(answer.headers.has("www-authenticate"), status === 401);
+      const response = await send("/api/cached-repos", { token });
+      assert.equal(response.status, status);
+      assert.equal(response.headers.has("www-authenticate"), status === 401);
     }
   });
 
@@ -465,14 +468,14 @@ describe("who may administer", () => {
 
 describe("POST /auth/test-login", () => {
   it("gives a session token for any user name and both roles [svc 6.9]", async () => {
-    const answer = await send("/auth/test-login", {
+    const response = await send("/auth/test-login", {
       token: undefined,
       body: { username: "Zoë ☃", role: "admin" },
     });
-    assert.equal(answer.status, 200);
-    assert.match(String(answer.json["session_token"]), /^svcr_/);
+    assert.equal(response.status, 200);
+    assert.match(String(response.json["session_token"]), /^svcr_/);
     assert.equal(
-      (await send("/api/cached-repos", { token: String(answer.json["session_token"]) })).status,
+      (await send("/api/cached-repos", { token: String(response.json["session_token"]) })).status,
       200,
     );
   });
@@ -492,12 +495,12 @@ describe("POST /auth/test-login", () => {
 
   it("is not there outside development mode, and neither is the login form [svc 6.9]", async () => {
     const production = await startAdministration({ developmentMode: false });
-    const answer = await fetch(`${production.url}/auth/test-login`, {
+    const response = await fetch(`${production.url}/auth/test-login`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ username: "x", role: "admin" }),
     });
-    assert.equal(answer.status, 404);
+    assert.equal(response.status, 404);
     assert.equal((await fetch(`${production.url}/admin/login`, { method: "POST" })).status, 404);
     assert.doesNotMatch(await (await fetch(`${production.url}/admin`)).text(), /<form/);
     await production.stop();
@@ -512,7 +515,7 @@ describe("requests that are not right as such", () => {
   };
   const form = "application/x-www-form-urlencoded";
 
-  it("pages answer them with the API's status, not as a fault of a server behind", async () => {
+  it("pages show them with the status of the API, not as an upstream fault", async () => {
     assert.equal(await page("/admin/repositories", "POST", "application/json", "{}"), 415);
     assert.equal(await page("/admin/repositories", "POST", form, "a".repeat(65 * 1024)), 413);
     assert.equal(await page("/admin/login", "POST", "text/plain", "username=x"), 415);
@@ -520,9 +523,9 @@ describe("requests that are not right as such", () => {
 
   it("health, readiness and metrics take GET only", async () => {
     for (const path of ["/healthz", "/readyz", "/metrics"]) {
-      const answer = await fetch(administration.url + path, { method: "POST" });
-      assert.equal(answer.status, 405);
-      assert.equal(answer.headers.get("allow"), "GET, HEAD");
+      const response = await fetch(administration.url + path, { method: "POST" });
+      assert.equal(response.status, 405);
+      assert.equal(response.headers.get("allow"), "GET, HEAD");
     }
   });
 });
@@ -532,9 +535,9 @@ describe("development mode", () => {
     const { request } = await import("node:http");
     const status = async (host: string): Promise<number | undefined> =>
       new Promise((resolve, reject) => {
-        request(`${administration.url}/healthz`, { headers: { host } }, (answer) => {
-          answer.resume();
-          resolve(answer.statusCode);
+        request(`${administration.url}/healthz`, { headers: { host } }, (response) => {
+          response.resume();
+          resolve(response.statusCode);
         })
           .on("error", reject)
           .end();
@@ -548,7 +551,7 @@ describe("development mode", () => {
 
 describe("tokens", () => {
   it("POST makes a token for any user, and shows its value once [svc 6.6]", async () => {
-    const answer = await send("/api/tokens", {
+    const response = await send("/api/tokens", {
       token: user,
       body: {
         repository: "acme/x",
@@ -558,8 +561,8 @@ describe("tokens", () => {
         session_id: "r1",
       },
     });
-    assert.equal(answer.status, 201);
-    const minted = mintedTokenSchema.parse(answer.json);
+    assert.equal(response.status, 201);
+    const minted = mintedTokenSchema.parse(response.json);
     assert.equal(Date.parse(minted.expires_at ?? "") - Date.parse(minted.created_at), 5_400_000);
     assert.deepEqual(minted.scopes, { contents: "read", metadata: "read" });
     const list = await send("/api/tokens", { token: user });
@@ -600,9 +603,9 @@ describe("tokens", () => {
   ];
   for (const [name, body, status, where] of wrong) {
     it(`POST refuses ${name}`, async () => {
-      const answer = await send("/api/tokens", { token: user, body });
-      assert.equal(answer.status, status, answer.text);
-      assert.deepEqual(pointers(answer), where);
+      const response = await send("/api/tokens", { token: user, body });
+      assert.equal(response.status, status, response.text);
+      assert.deepEqual(pointers(response), where);
     });
   }
 
@@ -691,11 +694,11 @@ describe("GET /api/openapi.json", () => {
 
 describe("logs of the administration", () => {
   it("hold no token and no credential", async () => {
-    const answer = await send("/auth/test-login", {
+    const response = await send("/auth/test-login", {
       token: undefined,
       body: { username: "tester", role: "admin", host_token: "planted-host-token" },
     });
-    const session = String(answer.json["session_token"]);
+    const session = String(response.json["session_token"]);
     await send("/api/tokens", {
       token: session,
       body: { repository: "planted-host-token", scopes: "", duration: "" },

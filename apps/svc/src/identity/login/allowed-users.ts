@@ -34,7 +34,7 @@ export interface AllowedUsersParts {
   readonly logger: Logger;
 }
 
-interface Answer {
+interface Membership {
   readonly allowed: boolean;
   readonly until: number;
 }
@@ -46,7 +46,7 @@ export class AllowedUsers {
   #users: ReadonlySet<string> = new Set();
   #organizations: ReadonlySet<string> = new Set();
   /** Memberships by user id, the oldest first. An expired one is still valid while the code host does not answer. */
-  #answers = new BoundedMap<string, Answer>({ max: MAX_REMEMBERED });
+  #memberships = new BoundedMap<string, Membership>({ max: MAX_REMEMBERED });
   readonly #asking = new Map<string, Promise<boolean>>();
 
   constructor(parts: AllowedUsersParts) {
@@ -60,7 +60,7 @@ export class AllowedUsers {
     if (this.#recheckMs !== undefined) this.#recheckMs = recheckMs;
     this.#users = folded(users);
     this.#organizations = folded(organizations);
-    this.#answers = new BoundedMap({ max: MAX_REMEMBERED });
+    this.#memberships = new BoundedMap({ max: MAX_REMEMBERED });
     this.#asking.clear();
   }
 
@@ -76,7 +76,7 @@ export class AllowedUsers {
   /** Records an allowed login. It replaces an earlier refusal, and the next check does not ask the code host again. */
   confirm(userId: string): void {
     const until = this.#parts.clock.monotonic() + (this.#recheckMs ?? 0);
-    this.#answers.set(userId, { allowed: true, until });
+    this.#memberships.set(userId, { allowed: true, until });
   }
 
   /**
@@ -90,7 +90,7 @@ export class AllowedUsers {
     if (recheckMs === undefined) return true;
     const byName = this.#byName(login);
     if (byName !== undefined) return byName;
-    const known = this.#answers.peek(userId);
+    const known = this.#memberships.peek(userId);
     if (known !== undefined && clock.monotonic() < known.until) return known.allowed;
     const running = this.#asking.get(userId);
     if (running !== undefined) return running;
@@ -116,7 +116,7 @@ export class AllowedUsers {
 
   async #ask(userId: string, recheckMs: number): Promise<boolean> {
     const { accounts, clock, logger } = this.#parts;
-    const answers = this.#answers;
+    const memberships = this.#memberships;
     let allowed = false;
     let keptMs = ASK_AGAIN_MS;
     try {
@@ -127,11 +127,12 @@ export class AllowedUsers {
       if (!(error instanceof SvcError)) throw error;
       if (error.code !== "login_refused") {
         logger.warn({ err: error, user_id: userId }, "the memberships of a user could not be checked");
-        allowed = answers.peek(userId)?.allowed ?? true;
+        allowed = memberships.peek(userId)?.allowed ?? true;
       }
     }
     // A result for other lists must not be remembered for these lists.
-    if (answers === this.#answers) this.#answers.set(userId, { allowed, until: clock.monotonic() + keptMs });
+    if (memberships === this.#memberships)
+      this.#memberships.set(userId, { allowed, until: clock.monotonic() + keptMs });
     return allowed;
   }
 }

@@ -154,14 +154,14 @@ describe("login over HTTP, in production mode", () => {
     const first = browser.cookies.get("svc_session");
     await browser.signIn();
     assert.notEqual(browser.cookies.get("svc_session"), first);
-    const answer = await fetch(`${svc.url}/api/session`, { headers: { cookie: `svc_session=${first}` } });
-    assert.equal(answer.status, 401);
+    const response = await fetch(`${svc.url}/api/session`, { headers: { cookie: `svc_session=${first}` } });
+    assert.equal(response.status, 401);
   });
 
   it("a login under another name of the machine is redirected to the base address", async () => {
-    const answer = await fetch(`${svc.url}/auth/login?return_to=%2Fadmin`, { redirect: "manual" });
-    assert.equal(answer.headers.get("location"), `${base}/auth/login?return_to=%2Fadmin`);
-    assert.equal(answer.headers.get("set-cookie"), null);
+    const response = await fetch(`${svc.url}/auth/login?return_to=%2Fadmin`, { redirect: "manual" });
+    assert.equal(response.headers.get("location"), `${base}/auth/login?return_to=%2Fadmin`);
+    assert.equal(response.headers.get("set-cookie"), null);
   });
 
   it("return_to leads to no other site", async () => {
@@ -193,11 +193,11 @@ describe("login over HTTP, in production mode", () => {
   });
 
   it("what a callback holds is not shown again, and not logged", async () => {
-    const answer = await new Browser(base).open(
+    const response = await new Browser(base).open(
       "/auth/callback?code=planted-code&state=planted-state&error=%3Cscript%3Eplanted&error_description=planted",
     );
-    assert.equal(answer.status, 400);
-    assert.doesNotMatch(await answer.text(), /planted/);
+    assert.equal(response.status, 400);
+    assert.doesNotMatch(await response.text(), /planted/);
     assert.doesNotMatch(svc.log(), /planted/);
   });
 
@@ -205,9 +205,9 @@ describe("login over HTTP, in production mode", () => {
     const browser = new Browser(base);
     const callback = await browser.toCallback();
     host.inject({ path: /access_token$/ }, { status: 503, body: "planted" });
-    const answer = await browser.open(callback);
-    assert.equal(answer.status, 502);
-    const page = await answer.text();
+    const response = await browser.open(callback);
+    assert.equal(response.status, 502);
+    const page = await response.text();
     assert.match(page, /could not be asked[^]*Sign in with/);
     assert.doesNotMatch(page, /planted/);
   });
@@ -299,25 +299,25 @@ describe("login over HTTP, in production mode", () => {
       assert.equal((await api(browser, `/api/sessions/${encodeURIComponent(id)}`, "DELETE")).status, 404, id);
     }
     for (const token of [createToken("proxy").reveal(), createToken("agent").reveal()]) {
-      const answer = await fetch(`${svc.url}/api/sessions`, {
+      const response = await fetch(`${svc.url}/api/sessions`, {
         headers: { authorization: `Bearer ${token}` },
       });
-      assert.equal(answer.status, 403);
+      assert.equal(response.status, 403);
     }
     const unknown = createToken("session").reveal();
-    const answer = await fetch(`${svc.url}/api/sessions`, {
+    const response = await fetch(`${svc.url}/api/sessions`, {
       headers: { authorization: `Bearer ${unknown}` },
     });
-    assert.equal(answer.status, 401);
+    assert.equal(response.status, 401);
   });
 
   it("logins are bounded per address", async () => {
     let status = 0;
     for (let round = 0; round <= 60; round++) status = (await new Browser(base).open("/auth/login")).status;
     assert.equal(status, 429);
-    const answer = await new Browser(base).open("/auth/callback?code=x&state=y");
-    assert.equal(answer.status, 429);
-    assert.match(await answer.text(), /Too many tries\. Try again in \d+ s/);
+    const response = await new Browser(base).open("/auth/callback?code=x&state=y");
+    assert.equal(response.status, 429);
+    assert.match(await response.text(), /Too many tries\. Try again in \d+ s/);
   });
 
   it("there is no test login, by API or form, and no login without an OAuth client", async () => {
@@ -328,8 +328,8 @@ describe("login over HTTP, in production mode", () => {
       ["/auth/login", "GET"],
       ["/auth/callback?code=x&state=y", "GET"],
     ] as const) {
-      const answer = await fetch(bare.url + path, { method, redirect: "manual" });
-      assert.equal(answer.status, 404, path);
+      const response = await fetch(bare.url + path, { method, redirect: "manual" });
+      assert.equal(response.status, 404, path);
     }
     assert.match(await (await fetch(`${bare.url}/ui`)).text(), /No way to sign in is set up/);
     await bare.stop();
@@ -436,21 +436,21 @@ describe("login over HTTP, in production mode", () => {
     ];
     for (const [name, path, form, error] of wrong) {
       it(`bad input: ${name}`, async () => {
-        const answer = await post(path, form);
-        assert.ok([400, 413].includes(answer.status));
-        assert.equal((await json(answer))["error"], error);
+        const response = await post(path, form);
+        assert.ok([400, 413].includes(response.status));
+        assert.equal((await json(response))["error"], error);
       });
     }
 
     it("another method or content type", async () => {
       for (const path of ["/auth/device/code", "/auth/device/token"]) {
         assert.equal((await fetch(svc.url + path)).status, 405);
-        const answer = await fetch(svc.url + path, {
+        const response = await fetch(svc.url + path, {
           method: "POST",
           headers: { "content-type": "application/json" },
           body: "{}",
         });
-        assert.equal(answer.status, 415);
+        assert.equal(response.status, 415);
       }
       const metadata = await fetch(`${svc.url}/.well-known/oauth-authorization-server`, { method: "POST" });
       assert.equal(metadata.status, 405);
