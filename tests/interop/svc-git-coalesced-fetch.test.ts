@@ -274,7 +274,7 @@ describe("time limits, queue and eviction", () => {
       assert.match(answer.text, /127\.0\.0\.1:\d+ did not answer for 1 seconds/);
       stand.codeHost.inject({ command: "fetch", times: 1 }, { stallAfterBytes: 1_000_000 });
       const stalled = await stand.post("org/slow", one.fetch);
-      assert.match(lastError(stalled), /^the answer of/);
+      assert.match(lastError(stalled), /^the response of/);
       stand.codeHost.inject({ command: "ls-refs", times: 1 }, { hang: true });
       assert.equal((await stand.post("org/slow", command("ls-refs", []))).status, 504);
       await stand.codeHost.stop();
