@@ -1,7 +1,7 @@
 import type { CommandRequest, FetchRequest, ObjectFormat } from "@devplat/git-protocol";
 import type { AccessRequest, Decision, Refusal, RefQueries } from "./access-request.ts";
 import type { RefsResponse } from "./ref-probe.ts";
-import type { RefSnapshots } from "./ref-snapshots.ts";
+import type { RecentTips, RefSnapshots } from "./ref-snapshots.ts";
 import { isStorable, repositoryId, type RepositoryId } from "./repository-id.ts";
 
 /** Prefixes of the refs that make history visible. */
@@ -65,6 +65,10 @@ export class FetchAuthorization implements Authorization {
   #sentAt: number;
   #identity: number;
   #wantsShown = false;
+  /** Names the wants; empty before {@link checkWants}. */
+  #key = "";
+  /** The refs that {@link wantsShown} was decided by. */
+  #decidedBy: RecentTips | undefined;
 
   constructor(parts: {
     readonly queries: RefQueries;
@@ -106,10 +110,10 @@ export class FetchAuthorization implements Authorization {
    */
   async checkWants(key: string): Promise<void> {
     if (!isStorable(this.#id)) return;
+    this.#key = key;
     this.#wantsShown =
-      (await this.#areShown(key)) ||
-      ((await this.#isSurveyUseful()) && (await this.#survey()) && (await this.#areShown(key)));
-    this.#identity = this.#refs.identity;
+      (await this.#areShownNow(key)) ||
+      ((await this.#isSurveyUseful()) && (await this.#survey()) && (await this.#areShownNow(key)));
   }
 
   /**
@@ -130,13 +134,20 @@ export class FetchAuthorization implements Authorization {
     const decision: Decision = await this.#queries.confirm(this.#request, command, prefixes, this.#sentAt);
     if (decision.kind === "refused") return decision;
     this.#sentAt = decision.sentAt;
-    return { kind: this.#identity === this.#refs.identity ? "current" : "replaced" };
+    if (this.#identity !== this.#refs.identity) return { kind: "replaced" };
+    // A ref that showed the wants can have gone while the request waited.
+    const isAsDecided = !this.#wantsShown || this.#refs.recent() === this.#decidedBy;
+    return isAsDecided || (await this.#areShownNow(this.#key)) ? { kind: "current" } : { kind: "replaced" };
   }
 
-  async #areShown(key: string): Promise<boolean> {
+  /** Whether the refs that are known now show the wants. False if the repository may have been replaced during the check. */
+  async #areShownNow(key: string): Promise<boolean> {
+    this.#identity = this.#refs.identity;
+    this.#decidedBy = this.#refs.recent();
     const { fetch, format } = this.#requested;
     if (this.#refs.areTips(fetch.wants, key)) return true;
-    return await this.#objects.areReachable(this.#id, format, fetch.wants);
+    const isReachable = await this.#objects.areReachable(this.#id, format, fetch.wants);
+    return isReachable && this.#identity === this.#refs.identity;
   }
 
   async #isSurveyUseful(): Promise<boolean> {

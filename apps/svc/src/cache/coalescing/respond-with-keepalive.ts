@@ -51,4 +51,5 @@ async function confirm({ gone, authorization }: FetchJob): Promise<void> {
   if (gone.aborted) return;
   const renewal = await authorization.renew();
   if (renewal.kind === "refused") throw new AccessEnded(renewal.response.status);
+  if (renewal.kind === "replaced") throw new Error("the repository changed while its response was prepared");
 }

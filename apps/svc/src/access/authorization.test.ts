@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { decodeFetchRequest, encodeLsRefsResponse } from "@devplat/git-protocol";
+import { FetchAuthorization, type ObjectLookup } from "./authorization.ts";
+import { ManualClock } from "./manual-clock.test-kit.ts";
+import { RefSnapshots } from "./ref-snapshots.ts";
+
+const SECRET = "b".repeat(40);
+const refs = (branches: Readonly<Record<string, string>>): Buffer =>
+  encodeLsRefsResponse(
+    Object.entries(branches).map(([name, digit]) => ({
+      oid: digit.repeat(40),
+      name: `refs/heads/${name}`,
+      symrefTarget: undefined,
+      peeled: undefined,
+      unknown: [],
+    })),
+  );
+
+/** The authorization of a fetch of one object, over refs that the test changes. */
+function authorizationOf(
+  snapshots: RefSnapshots,
+  areReachable: ObjectLookup["areReachable"] = () => Promise.resolve(false),
+): FetchAuthorization {
+  const command = { command: "fetch", capabilities: [], args: [`want ${SECRET}`, "done"] };
+  return new FetchAuthorization({
+    queries: {
+      ask: () => Promise.reject(new Error("no probe is needed")),
+      confirm: () => Promise.resolve({ kind: "authorized", sentAt: 1 }),
+    },
+    objects: { areHere: () => Promise.resolve(false), areReachable },
+    refs: snapshots,
+    request: {
+      authorization: undefined,
+      target: { owner: "org", name: "r", upstreamPath: "/org/r.git/git-upload-pack" },
+      policy: { timeoutSeconds: 1 },
+      context: { remoteAddress: "127.0.0.1" },
+    },
+    requested: { command, fetch: decodeFetchRequest(command, "sha1"), format: "sha1" },
+    sentAt: 0,
+  });
+}
+
+describe("FetchAuthorization", () => {
+  const shown = (): RefSnapshots => {
+    const snapshots = new RefSnapshots(600_000, new ManualClock());
+    snapshots.record([], refs({ main: "a", secret: "b" }));
+    return snapshots;
+  };
+
+  it("is current while the ref that shows the wants is known", async () => {
+    const snapshots = shown();
+    const authorization = authorizationOf(snapshots);
+    await authorization.checkWants("key");
+    assert.equal(authorization.wantsShown, true);
+    snapshots.record([], refs({ main: "a", secret: "b", other: "c" }));
+    assert.deepEqual(await authorization.renew(), { kind: "current" });
+  });
+
+  it("a ref that was deleted during a wait is decided again", async () => {
+    const snapshots = shown();
+    const authorization = authorizationOf(snapshots);
+    await authorization.checkWants("key");
+    snapshots.record(["refs/heads/"], refs({ main: "a" }));
+    assert.deepEqual(await authorization.renew(), { kind: "replaced" });
+  });
+
+  it("a repository that was replaced during the check does not show the wants", async () => {
+    const snapshots = new RefSnapshots(600_000, new ManualClock());
+    snapshots.record([], refs({ main: "a" }));
+    const authorization = authorizationOf(snapshots, () => {
+      // Another repository under the same name: it shares no object.
+      snapshots.record([], refs({ main: "d" }));
+      return Promise.resolve(true);
+    });
+    await authorization.checkWants("key");
+    assert.equal(authorization.wantsShown, false);
+    assert.deepEqual(await authorization.renew(), { kind: "replaced" });
+  });
+});
