@@ -6,7 +6,7 @@ import { Backups } from "../../apps/agent/src/sync/target/backups.ts";
 import { SyncEngine } from "../../apps/agent/src/sync/engine.ts";
 import { InPlaceJournal } from "../../apps/agent/src/sync/target/in-place.ts";
 import { WriterLock } from "../../apps/agent/src/sync/lock.ts";
-import { Renderer } from "../../apps/agent/src/sync/content/render.ts";
+import { Renderer } from "../../apps/agent/src/sync/content/rule-content.ts";
 import { ruleSchema } from "../../apps/agent/src/config/sections/rule.ts";
 import { StateFile } from "../../apps/agent/src/sync/state.ts";
 import { TargetPolicy } from "../../apps/agent/src/sync/target/target-policy.ts";

@@ -17,7 +17,7 @@ import { SyncEngine } from "../sync/engine.ts";
 import { InPlaceJournal } from "../sync/target/in-place.ts";
 import { WriterLock } from "../sync/lock.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
-import { Renderer } from "../sync/content/render.ts";
+import { Renderer } from "../sync/content/rule-content.ts";
 import { StateFile } from "../sync/state.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
 import { SurfaceGroup, type Surface } from "../surfaces/surface.ts";

@@ -12,7 +12,7 @@ import type { TokenFile } from "./token/token-file.ts";
 /** The variable that comes before the token file. The store's own standard variable is ignored on purpose. */
 export const TOKEN_VARIABLE = `${BRAND.environmentPrefix}_TOKEN`;
 
-/** Reason in the state until the first look for a token has ended. */
+/** Reason in the state until the first attempt to find a token has ended. */
 export const NOT_TRIED_YET = "not tried yet";
 
 /** Milliseconds without a response about a token, after which the store is reported as unreachable while the request still runs. */
@@ -58,7 +58,7 @@ export const embeddedSignIn: SignIn = {
   onChange: () => undefined,
 };
 
-/** A token that needs no person: another process lends it, or a certificate gives it. */
+/** A token that one of the sources offers. */
 export interface TokenOffer {
   readonly token: Secret;
   /** The socket that it comes from, for a borrowed one. */
@@ -110,12 +110,12 @@ export class TokenSignIn implements SignIn {
   readonly #listeners = new Set<() => void>();
   #token: Secret | undefined;
   #state: SignInState = { authenticated: false, source: "none", info: undefined, reason: NOT_TRIED_YET };
-  /** Signature of the token file at the last look. A changed file is a reason to look again. */
+  /** Signature of the token file at the last attempt. A changed file is a reason for another attempt. */
   #seen: string | undefined;
   #refusals: readonly TokenRefusal[] = [];
-  /** The reasons of the last look, so that the same ones are not logged each time. */
+  /** The reasons of the last attempt, so that the same ones are not logged each time. */
   #logged = "";
-  /** One look at a time: two would ask the store, or sign in by certificate, twice. */
+  /** Attempts run one after the other. Two at the same time would ask the store, or sign in by certificate, twice. */
   readonly #turns = new Serializer();
 
   constructor(parts: TokenSignInParts) {
@@ -143,7 +143,7 @@ export class TokenSignIn implements SignIn {
     return this.#inTurn(() => this.#ensure(signal), signal);
   }
 
-  /** Tokens that the last look refused, in its order. */
+  /** Tokens that the last attempt refused, in its order. */
   refusals(): readonly TokenRefusal[] {
     return this.#refusals;
   }
@@ -179,7 +179,7 @@ export class TokenSignIn implements SignIn {
         if (offer === undefined) continue;
         const { token } = offer;
         const info = await this.#asked(() => this.#prove(token, signal));
-        // The file as it was read or written: it may have changed since.
+        // The signature of the version that was read or written: the file may have changed since.
         this.#seen = offer.kept ?? seen;
         this.#adopt(source, offer, info);
         this.#log(refusals.map(textOf));
@@ -257,7 +257,7 @@ export class TokenSignIn implements SignIn {
     if (token === undefined || info === undefined || dueAt === undefined || dueAt > clock.now())
       return "not due";
     if (!renewal || source === "peer") return "not possible";
-    // The certificate method renews only over a connection with the certificate; a new login is as good.
+    // The store renews a token of the certificate method only over a connection with that certificate. So log in again.
     const replaced = source === "environment" ? undefined : await automatic?.(signal);
     if (replaced === undefined) {
       if (!info.renewable) return "not possible";

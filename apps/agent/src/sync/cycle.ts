@@ -6,7 +6,7 @@ import { AgentError } from "../errors.ts";
 import { isStoreWide } from "../secrets/store-health.ts";
 import { applyPlan, type ApplyParts, type FilePlan } from "./apply.ts";
 import { CycleSecrets, inParallel } from "./content/cycle-secrets.ts";
-import type { Renderer } from "./content/render.ts";
+import type { Renderer } from "./content/rule-content.ts";
 import { CycleReport } from "./cycle-report.ts";
 import type { PieceOutcome } from "./edit/file-bytes.ts";
 import { inWriteOrder, planFiles, type Work } from "./file-plan.ts";

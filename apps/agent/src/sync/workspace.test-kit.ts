@@ -8,7 +8,7 @@ import { findPlaces, type Places } from "../agent-files/places.ts";
 import { Backups } from "./target/backups.ts";
 import { SyncEngine } from "./engine.ts";
 import { InPlaceJournal } from "./target/in-place.ts";
-import { Renderer } from "./content/render.ts";
+import { Renderer } from "./content/rule-content.ts";
 import { ruleSchema, type Rule } from "../config/sections/rule.ts";
 import { StateFile } from "./state.ts";
 import { TargetPolicy } from "./target/target-policy.ts";

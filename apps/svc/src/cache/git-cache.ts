@@ -39,7 +39,7 @@ export class GitCache {
   }
 
   /**
-   * Finds out how to answer a fetch. Access is confirmed where the response is stored data from its first byte on.
+   * Finds out how to answer a fetch. Renews the authorization if the first byte already comes from stored data.
    *
    * @throws GitError if the code host does not answer
    */
@@ -101,6 +101,7 @@ export class GitCache {
         }
       }
       const led = await lead.run({ job, key, shared, broken, deadline });
+      // Filled: the mirror was filled while this request waited for a turn. Look again.
       if (led !== "filled") return led;
     }
     return { plan: { kind: "gone" }, confirm: false };

@@ -84,8 +84,8 @@ export class FetchCommand {
     try {
       return await this.#run(call);
     } catch (error) {
-      // A fetch that ends without a response counts too; one that was counted has its state. Who leaves while it is not
-      // clear yet where the response will come from got nothing from the cache.
+      // A fetch that fails before its response begins is counted here, unless it was counted already. A client that leaves
+      // before the source of the response is known counts as a miss: it got nothing from the cache.
       if (!context.cacheCounted) this.#count(call, isGone(error) ? "miss" : "error");
       throw error;
     }
@@ -103,13 +103,13 @@ export class FetchCommand {
     const authorization = await access.authorizeFetch(request, requested, call.authorizedAt);
     if (call.authorizedAt === undefined) context.stage("gate", startedAt);
     if ("kind" in authorization) return await this.#refused(call, authorization);
-    const isOurs = namedFormat !== undefined && (await this.#isAdvertised(call, decoded));
+    const isUnderstood = namedFormat !== undefined && (await this.#isAdvertised(call, decoded));
     const resolution =
-      isOurs && decoded.isStorable ? await this.#resolve(fetch, authorization) : NOTHING_TO_RESOLVE;
+      isUnderstood && decoded.isStorable ? await this.#resolve(fetch, authorization) : NOTHING_TO_RESOLVE;
     if (resolution !== undefined && "kind" in resolution) return await this.#refused(call, resolution);
-    const isKnown = isOurs && resolution !== undefined;
+    const isResolved = isUnderstood && resolution !== undefined;
     const plannedAt = performance.now();
-    const key = isKnown ? await this.#keyOf(call, decoded, format, resolution) : undefined;
+    const key = isResolved ? await this.#keyOf(call, decoded, format, resolution) : undefined;
     if (key !== undefined) await authorization.checkWants(key);
     const plan = await cache.plan({
       repository,
@@ -183,12 +183,10 @@ export class FetchCommand {
     const { response, request } = call;
     const { reader } = plan;
     const result = plan.kind === "lead" ? plan.result : "hit";
-    const failed = plan.kind === "lead" && plan.failed;
+    const hasFailed = plan.kind === "lead" ? plan.failed : () => false;
     const sender = new ResponseSender(response.sink);
     try {
-      const bytes = await sender.coalesced(reader, () =>
-        response.beginOwn(failed !== false && failed() ? "error" : result),
-      );
+      const bytes = await sender.coalesced(reader, () => response.beginOwn(hasFailed() ? "error" : result));
       request.context.delivered = true;
       this.#options.cache.counted(
         call.repository,
@@ -196,7 +194,7 @@ export class FetchCommand {
         plan.kind === "lead" ? plan.source : "response",
         bytes,
       );
-      this.#count(call, failed !== false && failed() ? "error" : result);
+      this.#count(call, hasFailed() ? "error" : result);
       return true;
     } catch (error) {
       // When the only client leaves, its fetch ends.
@@ -269,8 +267,8 @@ export class FetchCommand {
   /**
    * Asks the code host which objects `want-ref` and `deepen-not` names have now, with the caller's credential. For
    * `want-ref` the response to the fetch is compared with them before it is stored. A `deepen-not` ref can move between
-   * the two requests. Then the response is cut at the newer object but stored under the older one. Its objects still
-   * belong to the wants.
+   * the two requests. Then the history ends at the newer object, but the key has the older one. This is accepted:
+   * every object of the response belongs to the wants.
    *
    * @returns undefined if the response is too long to be kept: then the fetch is forwarded, and not stored
    */

@@ -22,7 +22,7 @@ export interface MirrorRequest {
   readonly format: ObjectFormat;
   /** Only what these tips reach is served. */
   readonly tips: TipSource;
-  /** Called with the error if opening the mirror fails after the request was passed on. */
+  /** Called if the mirror fails to open after the check has stopped waiting for it and returned `unservable`. */
   readonly onLateFailure: (error: unknown) => void;
 }
 
@@ -33,7 +33,7 @@ export interface Servable {
   readonly tips: RecentTips;
 }
 
-/** The mirror could serve a fetch if it had these wants. The caller must release the view. */
+/** The mirror could serve a fetch if it had these wants and annotated tags. The caller must release the view. */
 export interface MissingWants {
   readonly kind: "missing";
   readonly view: MirrorView;
@@ -66,7 +66,7 @@ export class MirrorResponder {
   /**
    * Checks whether the mirror can serve a fetch.
    *
-   * @param given wants that the upstream gave to this request, so they need not be reachable
+   * @param given objects that the upstream has just sent for this request: they need not be reachable from a tip
    * @throws as {@link Mirror.view}
    */
   async check(request: MirrorRequest, given: ReadonlySet<string> = new Set()): Promise<Servability> {
@@ -83,7 +83,7 @@ export class MirrorResponder {
     }
   }
 
-  /** Returns the response with its framing. Releases the view at the end. @throws before the first chunk, or for damage */
+  /** Returns the response with its framing. Releases the view at the end. @throws before the first chunk if the response cannot be built, later only if stored data is damaged */
   async *respond(
     fetch: FetchRequest,
     { view, tips }: Servable,
@@ -105,14 +105,15 @@ export class MirrorResponder {
     const { graph } = view;
     const tips = source.recent();
     const wants = [...fetch.wants, ...fetch.wantRefs.map((name) => oidOf(name, tips))];
-    const known = wants.filter((oid) => oid !== undefined);
-    const isKnown = wants.length > 0 && wants.length <= MAX_REQUEST_OIDS && known.length === wants.length;
+    const resolved = wants.filter((oid) => oid !== undefined);
+    const allResolved =
+      wants.length > 0 && wants.length <= MAX_REQUEST_OIDS && resolved.length === wants.length;
     const withoutWants = { ...fetch, wants: [], wantRefs: [] };
-    if (!isKnown || !(await isServable(graph, withoutWants, tips))) return { kind: "unservable" };
-    const missing = await missingOids(graph, known);
+    if (!allResolved || !(await isServable(graph, withoutWants, tips))) return { kind: "unservable" };
+    const missing = await missingOids(graph, resolved);
     if (fetch.includeTag) missing.push(...this.#missingTags(graph, tips));
     if (missing.length > 0) return { kind: "missing", view, tips, wants: [...new Set(missing)] };
-    const toCheck = known.filter((oid) => !given.has(oid));
+    const toCheck = resolved.filter((oid) => !given.has(oid));
     const isServed =
       (await isServable(graph, fetch, tips)) &&
       (await this.#reachability.areReachable(graph, toCheck, source));

@@ -10,9 +10,9 @@ export interface Piece {
   readonly options: Pick<EditOptions, "merge" | "deleteNulls" | "lists">;
   /** Leaves that this rule set before. */
   readonly managedBefore: readonly LeafPath[];
-  /** Those of them that stay, because they were there before the rule. */
+  /** Those of {@link managedBefore} that were in the file before the rule first wrote it. They are never removed. */
   readonly foundBefore: readonly LeafPath[];
-  /** Whether leaves that are no longer wanted are removed or left behind. */
+  /** True: leaves that are no longer wanted are removed. False: they stay in the file. */
   readonly clean: boolean;
   /** Format text: an existing file that this program has not written may be replaced. */
   readonly overwrite: boolean;
@@ -37,7 +37,7 @@ export interface MergedFile {
 export interface MergeContext {
   readonly format: DocumentFormat;
   readonly wholeFile: boolean;
-  /** Leaves of rules that have nothing to do now. */
+  /** Leaves of other rules that write this file but have no work in this cycle. */
   readonly others: ReadonlyMap<string, readonly LeafPath[]>;
   /** Whether these bytes are what we wrote last. */
   readonly isOurs: (content: Buffer) => boolean;
