@@ -116,7 +116,7 @@ export class FetchCommand {
       key,
       wantedRefs: resolution?.wantedRefs ?? NOTHING_TO_RESOLVE.wantedRefs,
       format,
-      fetch: isKnown && decoded.isPlain ? fetch : undefined,
+      fetch: isResolved && decoded.isPlain ? fetch : undefined,
       body: command.bytes,
       gone: context.gone,
       authorization,
