@@ -74,6 +74,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     signIn,
     enrolments,
     actions: new LocalActions(desktop, logger),
+    remotes: undefined,
     configuration: new ConfigurationView(current),
     logger,
   };

@@ -7,6 +7,7 @@ import type { ConfigurationView } from "../../config/configuration-view.ts";
 import type { LocalActions } from "../peer-actions/local-actions.ts";
 import type { SecretEditor } from "../../secrets/secret-editor.ts";
 import type { DaemonView } from "../../status.ts";
+import type { RemoteControl } from "../forwards/remote-control.ts";
 
 /** Context of Hono's handlers: Node's own request and response. */
 export interface Environment {
@@ -35,6 +36,8 @@ export interface ApiParts {
   readonly logger: Logger;
   /** Actions on this host's desktop that peers may request. */
   readonly actions: LocalActions;
+  /** Managed SSH forwards; undefined where there are none. */
+  readonly remotes: RemoteControl | undefined;
   /** `http://host:port` of the listener that responds. Undefined on a socket. */
   readonly origin: () => string | undefined;
   /** Lets a browser in once; undefined without a web UI. */

@@ -18,6 +18,7 @@ import { SecretEditor } from "../../secrets/secret-editor.ts";
 import { StoreHealth } from "../../secrets/store-health.ts";
 import { WritePolicy } from "../../secrets/write-policy.ts";
 import type { Desktop } from "../../desktop/desktop.ts";
+import type { RemoteControl } from "../forwards/remote-control.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
 import type { RuleControl } from "../../sync/rule-control.ts";
 import { ConfigurationView } from "../../config/configuration-view.ts";
@@ -85,6 +86,8 @@ export async function startTestServer(
     clipboard?: Clipboard;
     /** Default: one on which everything works. */
     desktop?: Desktop;
+    /** Managed SSH forwards. Default: none. */
+    remotes?: RemoteControl;
     /** Default: every rule can be paused, and nothing would change. */
     ruleControl?: RuleControl;
     /** The store token; default: none, as with the embedded store. */
@@ -155,6 +158,7 @@ export async function startTestServer(
       nextChange: async () => ({ diff: "" }),
     },
     actions: new LocalActions(options.desktop ?? idleDesktop, logger),
+    remotes: options.remotes,
     clipboard: options.clipboard ?? {
       copy: async (secret) => {
         copied.push(secret.reveal());
