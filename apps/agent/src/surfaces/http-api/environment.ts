@@ -8,6 +8,7 @@ import type { LocalActions } from "../peer-actions/local-actions.ts";
 import type { SecretEditor } from "../../secrets/secret-editor.ts";
 import type { DaemonView } from "../../status.ts";
 import type { RemoteControl } from "../forwards/remote-control.ts";
+import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 
 /** Context of Hono's handlers: Node's own request and response. */
 export interface Environment {
@@ -38,6 +39,8 @@ export interface ApiParts {
   readonly actions: LocalActions;
   /** Managed SSH forwards; undefined where there are none. */
   readonly remotes: RemoteControl | undefined;
+  /** The SSH agent; undefined while it is off. */
+  readonly sshAgent: SshAgentControl | undefined;
   /** `http://host:port` of the listener that responds. Undefined on a socket. */
   readonly origin: () => string | undefined;
   /** Lets a browser in once; undefined without a web UI. */

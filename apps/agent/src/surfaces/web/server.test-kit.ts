@@ -19,6 +19,7 @@ import { StoreHealth } from "../../secrets/store-health.ts";
 import { WritePolicy } from "../../secrets/write-policy.ts";
 import type { Desktop } from "../../desktop/desktop.ts";
 import type { RemoteControl } from "../forwards/remote-control.ts";
+import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
 import type { RuleControl } from "../../sync/rule-control.ts";
 import { ConfigurationView } from "../../config/configuration-view.ts";
@@ -88,6 +89,8 @@ export async function startTestServer(
     desktop?: Desktop;
     /** Managed SSH forwards. Default: none. */
     remotes?: RemoteControl;
+    /** Default: it is off. */
+    sshAgent?: SshAgentControl;
     /** Default: every rule can be paused, and nothing would change. */
     ruleControl?: RuleControl;
     /** The store token; default: none, as with the embedded store. */
@@ -159,6 +162,7 @@ export async function startTestServer(
     },
     actions: new LocalActions(options.desktop ?? idleDesktop, logger),
     remotes: options.remotes,
+    sshAgent: options.sshAgent,
     clipboard: options.clipboard ?? {
       copy: async (secret) => {
         copied.push(secret.reveal());

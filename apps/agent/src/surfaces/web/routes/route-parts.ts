@@ -12,7 +12,7 @@ import type { WebLogin } from "../state/web-login.ts";
 /** Parts of the daemon that the pages and the API of the web port show and change. */
 export interface SiteParts extends Pick<
   ApiParts,
-  "view" | "secrets" | "signIn" | "configuration" | "actions" | "remotes" | "logger"
+  "view" | "secrets" | "signIn" | "configuration" | "actions" | "remotes" | "sshAgent" | "logger"
 > {
   /** Undefined for a store without a login. */
   readonly login: WebLogin | undefined;
