@@ -8,7 +8,7 @@ import type { Config } from "../config/schema.ts";
 import { ensureFolder } from "../agent-files/places.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
-import { activatedSockets } from "../surfaces/socket/activation.ts";
+import { activatedSockets } from "../surfaces/listening/activation.ts";
 import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
 import { apiSocketRoutes, peerSocketRoutes } from "../surfaces/socket/routes.ts";
 import { SocketServer } from "../surfaces/socket/socket-server.ts";

@@ -43,7 +43,7 @@ export async function syncByDaemon(
   timeoutMs: number = CYCLE_TIMEOUT_MS,
 ): Promise<DaemonCycle | undefined> {
   const daemon = new DaemonClient(runtimeFolder, socketPath);
-  const response = await daemon.post("/api/v1/sync?wait=true", timeoutMs);
+  const response = await daemon.change("/api/v1/sync?wait=true", { timeoutMs });
   const seen = response && statusSchema.safeParse((await daemon.get("/api/v1/status"))?.body);
   if (seen?.success !== true) return undefined;
   const { rules, store } = seen.data;

@@ -1,22 +1,33 @@
-import { boundedRequest, jsonOf, type HttpResponse } from "@devplat/http-client";
+import { boundedRequest, jsonOf, type HttpRequest, type HttpResponse } from "@devplat/http-client";
 import { z } from "zod";
 import { readWebAccess } from "../web/access/web-key.ts";
 import { MAX_DAEMON_RESPONSE_BYTES, requestOverSocket } from "../../peers/socket-request.ts";
 
 /** Responses come from memory immediately. A daemon that needs longer than this, in milliseconds, hangs. */
 const RESPONSE_TIMEOUT_MS = 5000;
+/** Status of a response without a body. */
+const NO_CONTENT = 204;
 
 export interface DaemonResponse {
   readonly status: number;
+  /** Undefined for status 204. */
   readonly body: unknown;
+}
+
+/** A request that changes something. */
+export interface DaemonChange {
+  /** Default POST. */
+  readonly method?: "POST" | "PATCH" | "DELETE";
+  /** Sent as JSON. Default: none. */
+  readonly body?: object;
+  /** For the change itself, in milliseconds. */
+  readonly timeoutMs?: number;
 }
 
 /** One way to the daemon. Rejects if no daemon responds. */
 type Way = (
-  method: "GET" | "POST",
   path: string,
-  headers: Readonly<Record<string, string>>,
-  timeoutMs: number,
+  request: Pick<HttpRequest, "method" | "headers" | "body" | "timeoutMs">,
 ) => Promise<DaemonResponse>;
 
 const csrfSchema = z.object({ token: z.string() });
@@ -36,19 +47,28 @@ export class DaemonClient {
 
   /** @returns undefined when no daemon answers */
   get(path: string): Promise<DaemonResponse | undefined> {
-    return this.#first((way) => way("GET", path, {}, RESPONSE_TIMEOUT_MS));
+    return this.#first((way) => way(path, { timeoutMs: RESPONSE_TIMEOUT_MS }));
   }
 
   /**
    * A change, with the CSRF token that it needs.
-   * @param timeoutMs for the change itself, in milliseconds
    * @returns undefined when no daemon answers
    */
-  post(path: string, timeoutMs: number = RESPONSE_TIMEOUT_MS): Promise<DaemonResponse | undefined> {
+  change(
+    path: string,
+    { method = "POST", body, timeoutMs = RESPONSE_TIMEOUT_MS }: DaemonChange = {},
+  ): Promise<DaemonResponse | undefined> {
     return this.#first(async (way) => {
-      const { body } = await way("GET", "/api/v1/csrf", {}, RESPONSE_TIMEOUT_MS);
-      const { token } = csrfSchema.parse(body);
-      return await way("POST", path, { "x-csrf-token": token }, timeoutMs);
+      const csrf = await way("/api/v1/csrf", { timeoutMs: RESPONSE_TIMEOUT_MS });
+      const { token } = csrfSchema.parse(csrf.body);
+      const headers = { "x-csrf-token": token };
+      if (body === undefined) return await way(path, { method, headers, timeoutMs });
+      return await way(path, {
+        method,
+        headers: { ...headers, "content-type": "application/json" },
+        body: JSON.stringify(body),
+        timeoutMs,
+      });
     });
   }
 
@@ -65,22 +85,20 @@ export class DaemonClient {
 }
 
 function socketWay(socketPath: string): Way {
-  return async (method, path, headers, timeoutMs) =>
-    readResponse(await requestOverSocket({ socketPath, method, path, headers, timeoutMs }));
+  return async (path, request) => readResponse(await requestOverSocket({ ...request, socketPath, path }));
 }
 
 function webWay(runtimeFolder: string): Way {
-  return async (method, path, more, timeoutMs) => {
+  return async (path, request) => {
     const { url, key } = await readWebAccess(runtimeFolder);
-    const headers = { authorization: `Bearer ${key.reveal()}`, ...more };
-    return readResponse(
-      await boundedRequest(url + path, { method, headers, timeoutMs, maxBytes: MAX_DAEMON_RESPONSE_BYTES }),
-    );
+    const headers = { authorization: `Bearer ${key.reveal()}`, ...request.headers };
+    const maxBytes = MAX_DAEMON_RESPONSE_BYTES;
+    return readResponse(await boundedRequest(url + path, { ...request, headers, maxBytes }));
   };
 }
 
 function readResponse(response: HttpResponse): DaemonResponse {
   const body = jsonOf(response);
-  if (body === undefined) throw new Error("what answers is not a daemon");
+  if (body === undefined && response.status !== NO_CONTENT) throw new Error("what answers is not a daemon");
   return { status: response.status, body };
 }

@@ -12,7 +12,7 @@ const linkSchema = z.object({ url: z.string() });
  * @throws AgentError `daemon_unreachable` | `daemon_refused` when the daemon has no web UI
  */
 export async function requestOpenLink(runtimeFolder: string, socketPath?: string): Promise<string> {
-  const response = await new DaemonClient(runtimeFolder, socketPath).post("/api/v1/unlock");
+  const response = await new DaemonClient(runtimeFolder, socketPath).change("/api/v1/unlock");
   const link = linkSchema.safeParse(response?.body);
   if (response?.status === 201 && link.success) return link.data.url;
   const start = "Start it with 'agent run', with web.enabled: true.";

@@ -8,8 +8,8 @@ import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Surface, SurfaceStatus } from "../surface.ts";
 import type { Problem } from "../http-api/problem.ts";
 import { requestFault } from "../http-api/request-checks.ts";
-import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";
-import { descriptorPath } from "./activation.ts";
+import { checkActivated, listenOnPath, type PlacedSocket } from "../listening/socket-place.ts";
+import { descriptorPath } from "../listening/activation.ts";
 
 export interface SocketServerOptions {
   /** Absolute path of the socket. */
