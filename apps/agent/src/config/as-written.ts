@@ -19,6 +19,13 @@ export function asWritten(config: Config): Record<string, unknown> {
     sync: { ...config.sync, interval: formatDuration(config.sync.interval) },
     fuse: { ...config.fuse, cache_ttl: formatDuration(config.fuse.cache_ttl) },
     docker: { ...config.docker, cache_ttl: formatDuration(config.docker.cache_ttl) },
+    agent: {
+      ...config.agent,
+      key_lifetime: formatDuration(config.agent.key_lifetime),
+      keys: config.agent.keys.map((each) =>
+        each.source === "ca" ? { ...each, ttl: formatDuration(each.ttl) } : each,
+      ),
+    },
     observability: { ...config.observability, interval: formatDuration(config.observability.interval) },
     ...(config.remote_config !== undefined && {
       remote_config: {

@@ -21,7 +21,17 @@ web: {enabled: true, listen: "127.0.0.1:8201", login_text: "two\\nlines", editab
 api: {enabled: false, unix: {path: ~/api.sock}, peer: {enabled: false, offers: [notify]}}
 fuse: {enabled: false, mountpoint: ~/m, read_write: true, layout: both, cache_ttl: 1m}
 docker: {enabled: false, socket: /run/x.sock, cache_ttl: 2m}
-agent: {enabled: false, keys: [ssh/a]}
+agent:
+  enabled: false
+  unix: {path: ~/ssh-agent.sock}
+  confirm: forwarded
+  key_lifetime: 8h
+  keys:
+    - {source: kv, name: team, path_prefix: ssh/team, hosts: ["*.example.com", "!db.example.com"], via: [jump.example.com]}
+    - {source: ca, name: prod, mount: ssh-prod, role: login, principals: ["{{ username }}", root], ttl: 5m, extensions: {permit-pty: ""}, key_type: ecdsa, confirm: always}
+    - {source: enrolments, name: mine, namespaces: [git]}
+  relay: [SSH_AUTH_SOCK, /run/other-agent.sock]
+  sockets: [{path: ~/git-agent.sock, keys: [mine, team]}]
 ssh: {certificate_authorities: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== ca@example"], insecure_ignore_host_key: true}
 observability: {enabled: false, endpoint: "https://otel.example:4318", protocol: http/json, headers: {x-key: v}, service_name: laptop, interval: 30s}
 git_credentials: [{host: git.example, key: tools/git, username_field: u, password_field: p}]

@@ -8,7 +8,20 @@ const FOLDER = join(import.meta.dirname, "faults");
 
 /** Messages with which each file of the folder is refused. (The files are not named .yaml: a formatter would repair them.) */
 const MESSAGES: Readonly<Record<string, string>> = {
-  "agent-not-built": "2:10: agent.enabled: not built yet in this version: only false",
+  "agent-ca-ttl-too-short": "3:42: agent.keys[0].ttl: must be at least 1m",
+  "agent-ca-without-role": "3:10: agent.keys[0].role: required, but missing",
+  "agent-hosts-all-negated":
+    "3:51: agent.keys[0].hosts: matches no host, because every pattern begins with '!'",
+  "agent-hosts-in-one-text":
+    "3:59: agent.keys[0].hosts[0]: expected one pattern of host names, such as *.example.com",
+  "agent-path-prefix-climbs":
+    '3:33: agent.keys[0].path_prefix: the path "a/../b" cannot be used: it has a ".." segment',
+  "agent-relay-to-itself": "4:11: agent.relay[0]: is a socket of this SSH agent itself",
+  "agent-socket-of-unknown-source":
+    "5:38: agent.sockets[0].keys[0]: no source of agent.keys has this name; expected one of: team",
+  "agent-socket-twice": "4:15: agent.sockets[0].path: another socket of this section has this path",
+  "agent-source-name-twice": "5:21: agent.keys[1].name: another source has this name",
+  "agent-source-unknown": "3:12: agent.keys[0].source: expected one of: kv, ca, enrolments",
   "api-offers-unknown": "2:32: api.peer.offers[1]: expected one of: token, browse, notify, clipboard",
   "docker-cache-too-long": "2:11: docker.cache_ttl: must be at most 10m",
   "docker-not-built": "2:11: docker.enabled: not built yet in this version: only false",

@@ -25,7 +25,7 @@ describe("the published JSON Schema of the configuration", () => {
   });
 
   for (const name of [
-    "agent-not-built",
+    "agent-source-unknown",
     "api-offers-unknown",
     "enrolment-engine-unknown",
     "key-unknown",

@@ -297,12 +297,11 @@ describe("loading the configuration", () => {
     const places = await freshPlaces();
     const own = await write(
       join(places.home, "own.yaml"),
-      `${EMBEDDED}ssh: {insecure_ignore_host_key: true}\n`,
+      `${EMBEDDED}ssh: {insecure_ignore_host_key: true}\nagent: {enabled: true}\n`,
     );
-    assert.match(
-      (await loadConfig(places, own)).warnings.join(),
-      /own\.yaml:2:1: ssh: is checked, but .* not built yet/,
-    );
+    const { warnings } = await loadConfig(places, own);
+    assert.match(warnings.join("\n"), /own\.yaml:2:1: ssh: is checked, but .* not built yet/);
+    assert.match(warnings.join("\n"), /own\.yaml:3:1: agent: is checked, but .* not built yet/);
     const silent = await write(join(places.home, "silent.yaml"), `${EMBEDDED}ssh: {}\nobservability: {}\n`);
     assert.deepEqual((await loadConfig(places, silent)).warnings, []);
   });

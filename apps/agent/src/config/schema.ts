@@ -1,10 +1,11 @@
-import { SecretStoreError, checkPath } from "@devplat/secret-store";
 import { ConfigError, type ConfigProblem, type Locate } from "@devplat/config";
 import { z } from "zod";
 import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "./sections/rule.ts";
 import { duration } from "@devplat/config";
 import { enrolmentsSection } from "./sections/enrolment-section.ts";
 import { remoteSection } from "./sections/remote-section.ts";
+import { secretFolderPath } from "./sections/secret-folder-path.ts";
+import { sshAgentSection } from "./sections/ssh-agent-section.ts";
 import { storeSection } from "./sections/store-section.ts";
 import {
   apiSection,
@@ -12,7 +13,6 @@ import {
   fuseSection,
   gitCredential,
   observabilitySection,
-  sshAgentSection,
   sshSection,
 } from "./sections/surface-sections.ts";
 
@@ -37,18 +37,6 @@ const syncSection = z.strictObject({
     .default(["~"]),
 });
 
-/** Why a subtree of secrets cannot be named like that; undefined if it can. */
-function editablePathFault(path: string): string | undefined {
-  try {
-    // Also refuses the empty path, which would be the root.
-    checkPath(path.replace(/\/$/, ""));
-    return undefined;
-  } catch (error) {
-    if (error instanceof SecretStoreError) return error.message;
-    throw error;
-  }
-}
-
 const web = z.strictObject({
   enabled: z.boolean().default(false),
   listen: z
@@ -57,14 +45,7 @@ const web = z.strictObject({
     .default("127.0.0.1:8200"),
   login_text: z.string().default(""),
   secret_view_text: z.string().default(""),
-  editable_paths: z
-    .array(
-      z.string().superRefine((path, context) => {
-        const fault = editablePathFault(path);
-        if (fault !== undefined) context.addIssue({ code: "custom", message: fault });
-      }),
-    )
-    .default([]),
+  editable_paths: z.array(secretFolderPath).default([]),
   require_unlock: z.union([z.literal("auto"), z.boolean()]).default("auto"),
 });
 

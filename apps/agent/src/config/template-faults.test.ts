@@ -69,6 +69,14 @@ describe("the check of templates", () => {
     ]);
   });
 
+  it("looks at the principals of SSH certificates, which come from no secret", () => {
+    const text = `${STORE}agent:\n  keys:\n    - {source: enrolments}\n    - source: ca\n      name: a\n      role: r\n      principals: ["{{ username }}", '{{ (secret "x").y }}', "{{ nope }}"]\n`;
+    assert.deepEqual(faults(text), [
+      'c.yaml:8:38: agent.keys.a.principals[1]: line 1, column 5 of the template: there is no function "secret"',
+      'c.yaml:8:62: agent.keys.a.principals[2]: line 1, column 4 of the template: there is no function "nope"',
+    ]);
+  });
+
   it("names the line in the document of remote_config, or in the file", () => {
     const local = `${STORE}rules:\n  - {name: a, key: k, target: {path: ~/a, format: text, template: "{{ a }}"}}\n  - {name: b, key: k, target: {path: ~/b, format: text, template: "{{ b }}"}}\n`;
     const remote = `# fleet\nrules:\n  - {name: a, key: k, target: {path: ~/a, format: text, template: "{{ c }}"}}\n`;

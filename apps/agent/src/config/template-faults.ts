@@ -2,8 +2,8 @@ import { keyText, type ConfigProblem } from "@devplat/config";
 import { STANDARD_FUNCTION_NAMES, TemplateError, parseTemplate } from "@devplat/go-template";
 import type { LocatedConfig } from "./overlay.ts";
 
-/** A copy reads its own source only. */
-const COPY_FUNCTIONS: readonly string[] = STANDARD_FUNCTION_NAMES.filter((name) => name !== "secret");
+/** A copy reads its own source only, and the names in an SSH certificate come from no secret. */
+const WITHOUT_SECRETS: readonly string[] = STANDARD_FUNCTION_NAMES.filter((name) => name !== "secret");
 
 /**
  * Faults of all templates of a configuration that parsing finds, also of rules that are paused or not enabled.
@@ -32,7 +32,14 @@ export function templateFaults({ config, locate }: LocatedConfig): ConfigProblem
     if (enrolment.engine !== "copy") continue;
     for (const [field, template] of Object.entries(enrolment.fields ?? {})) {
       const path = ["enrolments", key, "fields", field];
-      look(path, keyText(path), template, COPY_FUNCTIONS);
+      look(path, keyText(path), template, WITHOUT_SECRETS);
+    }
+  }
+  for (const [index, source] of config.agent.keys.entries()) {
+    if (source.source !== "ca") continue;
+    for (const [place, principal] of source.principals.entries()) {
+      const path = ["agent", "keys", index, "principals", place];
+      look(path, `agent.keys.${source.name}.principals[${place}]`, principal, WITHOUT_SECRETS);
     }
   }
   return problems;

@@ -4,9 +4,8 @@ import { checkPath } from "@devplat/secret-store";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { duration } from "@devplat/config";
+import { entryName } from "./entry-name.ts";
 
-/** The name of a rule is used in file names, URLs and command lines. */
-const RULE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 /** A name that a template can write as `.name`. */
 const TEMPLATE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const MODE = /^0?[0-7]{3}$/;
@@ -60,9 +59,7 @@ const target = z.strictObject({
 /** One sync rule: which secrets go into which file, and how. */
 export const ruleSchema = z
   .strictObject({
-    name: z.string().regex(RULE_NAME, {
-      message: "expected letters, digits, dots, dashes and underscores (at most 100)",
-    }),
+    name: entryName,
     description: z.string().default(""),
     key: secretPath.optional(),
     vault_key: secretPath.optional(),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { duration } from "@devplat/config";
+import { mountPath } from "./mount-path.ts";
 
 /** Vault CLI's own callback port: roles that were made for it work here too. */
 const OIDC_CALLBACK_PORT = 8250;
@@ -44,10 +45,6 @@ export const httpUrl = z.string().superRefine((text, context) => {
 });
 
 const file = z.string().min(1);
-const mount = z.string().regex(/^[^/\s][^\s]*[^/\s]$|^[^/\s]$/, {
-  message: "expected a mount path without a slash at either end",
-});
-
 const socketPattern = z.string().regex(/^(?:~\/|\/)(?:[^*?]*\/)?[^/]+$/, {
   message: "expected a path from / or ~/ with * and ? in its last segment only",
 });
@@ -68,11 +65,11 @@ export type Pkcs11Section = z.infer<typeof pkcs11>;
 const mtls = z.strictObject({
   bootstrap_method: z.enum(["oidc", "ldap"]).default("oidc"),
   /** Default: the bootstrap method's name. */
-  bootstrap_mount: mount.optional(),
-  cert_mount: mount.default("cert"),
+  bootstrap_mount: mountPath.optional(),
+  cert_mount: mountPath.default("cert"),
   /** The role of the certificate method; unset tries all that match. */
   cert_role: z.string().min(1).optional(),
-  pki_mount: mount.default("pki"),
+  pki_mount: mountPath.default("pki"),
   pki_role: z.string().min(1).optional(),
   key_type: z.enum(["ec", "rsa"]).default("ec"),
   /** ec: 256 (default) or 384; rsa: 2048 to 4096 (default 2048). */
@@ -108,7 +105,7 @@ export const storeSection = z
     /** The role of the oidc method; unset leaves it to the mount's default role. */
     auth_role: z.string().min(1).optional(),
     /** Default: the method's name. */
-    auth_mount: mount.optional(),
+    auth_mount: mountPath.optional(),
     oidc_callback_port: z.int().min(1).max(65_535).default(OIDC_CALLBACK_PORT),
     policies: z.array(z.string().min(1)).default([]),
     no_default_policy: z.boolean().default(false),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { GIT_HOST_PATTERN } from "./git-host.ts";
+import { ownSocketPath } from "./own-socket-path.ts";
 import { PEER_OFFERS } from "./peer-offers.ts";
 import { duration } from "@devplat/config";
 import { httpUrl } from "./store-section.ts";
@@ -15,9 +16,6 @@ const notYet = z
   .default(false);
 
 const path = z.string().min(1);
-const socket = z.strictObject({ path: path.optional() }).prefault({});
-/** A socket that is listened on: a relative one would lie wherever the daemon was started. */
-const ownSocketPath = z.string().regex(/^(?:~\/|\/).*[^/]$/, { message: "expected a path from / or ~/" });
 
 /** The local API's sockets. */
 export const apiSection = z.strictObject({
@@ -49,14 +47,6 @@ export const dockerSection = z.strictObject({
   socket: path.optional(),
   volume_dir: path.optional(),
   cache_ttl: duration({ max: MAX_CACHE_TTL_MS }).prefault("1m"),
-});
-
-/** The SSH agent. */
-export const sshAgentSection = z.strictObject({
-  enabled: notYet,
-  unix: socket,
-  keys: z.array(path).default([]),
-  relay: z.array(path).default([]),
 });
 
 /** One line of an authorized_keys file: type, key, and optionally a comment. A certificate cannot be an authority. */

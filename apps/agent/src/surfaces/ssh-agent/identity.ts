@@ -1,4 +1,5 @@
 import type { Secret } from "@devplat/base";
+import type { SshConfirm } from "../../config/sections/ssh-agent-section.ts";
 import type { SshAgentIdentityView } from "../../ssh-agent-view.ts";
 
 /** Where a key may be used. Undefined: everywhere. */
@@ -9,6 +10,8 @@ export interface KeyRestrictions {
   readonly via: readonly string[] | undefined;
   /** Namespaces of SSHSIG signatures, such as `git`. */
   readonly namespaces: readonly string[] | undefined;
+  /** When the user is asked before a signature. Undefined: as the section says. */
+  readonly confirm: SshConfirm | undefined;
 }
 
 /** A key that the SSH agent lists and signs with. The private half stays behind `sign`. */
