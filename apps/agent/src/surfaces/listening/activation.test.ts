@@ -23,6 +23,12 @@ describe("activatedSockets", () => {
       { LISTEN_PID: "7", LISTEN_FDS: "1", LISTEN_FDNAMES: "daemon.socket" },
       { api: 3 },
     ],
+    [
+      "without names the third is the SSH agent's",
+      { LISTEN_PID: "7", LISTEN_FDS: "3" },
+      { api: 3, peer: 4, agent: 5 },
+    ],
+    ["the SSH agent's name", { LISTEN_PID: "7", LISTEN_FDS: "1", LISTEN_FDNAMES: "agent" }, { agent: 3 }],
     ["names count", { LISTEN_PID: "7", LISTEN_FDS: "2", LISTEN_FDNAMES: "peer:api" }, { peer: 3, api: 4 }],
     [
       "a socket of another name is none of ours",
