@@ -4,6 +4,9 @@ import type { Context } from "hono";
 import type { Environment } from "./environment.ts";
 import { PROBLEM_TYPES, documentOf, type Problem, type ProblemStatus } from "./problem.ts";
 
+/** A host that waits for consent asks again after this, in seconds. */
+const CONSENT_RETRY_SECONDS = 2;
+
 /** Responds with a problem document. */
 export function problemResponse(c: Context<Environment>, problem: Problem): Response {
   const headers = { "Content-Type": PROBLEM_MEDIA_TYPE };
@@ -14,6 +17,7 @@ export function problemResponse(c: Context<Environment>, problem: Problem): Resp
 export function problemStatus(c: Context<Environment>, { code }: Problem): ProblemStatus {
   const { status } = PROBLEM_TYPES[code];
   if (status === 401) c.header("WWW-Authenticate", 'Bearer realm="daemon"');
+  if (code === "consent_pending") c.header("Retry-After", String(CONSENT_RETRY_SECONDS));
   if (status === 413) c.header("Connection", "close");
   return status;
 }

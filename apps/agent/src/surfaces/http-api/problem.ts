@@ -18,6 +18,12 @@ export const PROBLEM_TYPES = {
     title: "The daemon holds no token for the secrets store.",
     hint: "Run 'agent status' to see why, and sign in.",
   },
+  token_not_lendable: { status: 403, title: "No store token can be lent to this host." },
+  consent_pending: {
+    status: 503,
+    title: "The user of the workstation is being asked for consent.",
+    hint: "Repeat the request after the time in Retry-After.",
+  },
   unlock_required: {
     status: 401,
     title: "A session cookie or the web key is needed.",
@@ -229,6 +235,11 @@ export const PROBLEMS = {
   stale: {
     detail: "The secret has changed since the version that this change is based on.",
     code: "version_conflict",
+  },
+  storeTooSlow: {
+    detail: "The store has not granted a token in time.",
+    code: "store_unavailable",
+    hint: "Ask again in a moment.",
   },
   noToken: {
     detail: "The embedded store works without a token.",

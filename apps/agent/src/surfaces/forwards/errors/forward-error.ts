@@ -9,6 +9,7 @@ import { AppError, type AppErrorOptions } from "@devplat/base";
  * - `connection_failed`: a connection could not be made or has ended. See {@link ConnectionError}.
  * - `sftp_failed`: the server has not done a file operation.
  * - `token_not_lendable`: no store token can be lent to a remote host.
+ * - `consent_pending`: the user is being asked whether a store token may be lent.
  */
 export type ForwardErrorCode =
   | "file_invalid"
@@ -18,7 +19,8 @@ export type ForwardErrorCode =
   | "configuration_refused"
   | "connection_failed"
   | "sftp_failed"
-  | "token_not_lendable";
+  | "token_not_lendable"
+  | "consent_pending";
 
 /** Every error that managed SSH forwards raise themselves. */
 export class ForwardError extends AppError<ForwardErrorCode> {}

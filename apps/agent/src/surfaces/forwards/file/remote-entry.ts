@@ -1,16 +1,13 @@
 import { isIP } from "node:net";
 import { BRAND } from "../../../brand.ts";
+import { lendingKeys } from "../../../config/sections/lending.ts";
 import { PEER_OFFERS } from "../../../config/sections/peer-offers.ts";
 import { targetPathFault } from "../../../config/sections/rule.ts";
-import { duration } from "@devplat/config";
 import { z } from "zod";
 
 /** Maximum length of a socket's path on every system that a remote host may run (104 with the final NUL on BSD), in bytes. */
 export const MAX_REMOTE_SOCKET_BYTES = 103;
 export const DEFAULT_PORT = 22;
-/** A child token that lives shorter would be renewed all the time; one that lives longer outlasts a working day. In milliseconds. */
-const MIN_TOKEN_TTL_MS = 5000;
-const MAX_TOKEN_TTL_MS = 24 * 3_600_000;
 
 /**
  * A host name, or an alias of ssh_config. It is written into command lines, ssh_config patterns, known_hosts lines and URLs, so
@@ -92,16 +89,7 @@ export const remoteSettings = z.strictObject({
     parseHops(text) === undefined ? "expected none, or a list of [user@]host[:port]" : undefined,
   ),
   offers: z.array(z.enum(PEER_OFFERS)),
-  policies: z.array(
-    z
-      .string()
-      .min(1)
-      .regex(/^\P{Cc}+$/u, { message: "must not hold control characters" }),
-  ),
-  policies_strict: z.boolean(),
-  token_ttl: duration({ min: MIN_TOKEN_TTL_MS, max: MAX_TOKEN_TTL_MS }),
-  ask: z.enum(["never", "first", "always"]),
-  lend: z.enum(["child", "own"]),
+  ...lendingKeys,
 });
 
 const { port, remote_socket, enabled, ...others } = remoteSettings.shape;

@@ -1,0 +1,177 @@
+import { messageOf, type Clock, type Logger } from "@devplat/base";
+import type { LendingKeys } from "../../../config/sections/lending.ts";
+import { notLendable } from "./child-token-store.ts";
+import {
+  DEFAULT_TOKEN_TTL_MS,
+  type ChildTokens,
+  type LendingStatus,
+  type LendSettings,
+  type LentToken,
+} from "./child-tokens.ts";
+import { Consents, type AskMode } from "./consents.ts";
+
+/** The daemon waits for the store no longer than this when it stops or signs out, in milliseconds. */
+const REVOCATION_LIMIT_MS = 5000;
+
+/** Settings of one borrower, with the question to the user. */
+export interface LoanSettings extends LendSettings {
+  readonly ask: AskMode;
+}
+
+/** Tokens of one borrower, for status, pages and the command line. */
+export interface LoanStatus extends LendingStatus {
+  /** The user is being asked for consent. */
+  readonly asking: boolean;
+}
+
+export interface TokenLenderParts {
+  /** Undefined for the embedded store, which needs no token. */
+  readonly children: ChildTokens | undefined;
+  /** Tells the user that a borrower waits for consent; undefined where the user has no way to decide. */
+  readonly ask: ((borrower: string) => void) | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Lends store tokens to other hosts: over the peer socket of a remote, whose borrower is the host of its entry, and over the
+ * peer socket of a forward that the user has made, whose borrower is {@link PEER_SOCKET_BORROWER}.
+ */
+export class TokenLender {
+  readonly #parts: TokenLenderParts;
+  readonly #consents: Consents;
+  readonly #listeners = new Set<() => void>();
+  /** Why nothing is lent for now. */
+  #suspended: string | undefined;
+  #isStopped = false;
+
+  constructor(parts: TokenLenderParts) {
+    this.#parts = parts;
+    this.#consents = new Consents(parts);
+  }
+
+  /**
+   * A token for a borrower. The first one is granted now.
+   * @throws ForwardError `token_not_lendable` | `consent_pending` | SecretStoreError when the store cannot be asked
+   */
+  async lend(borrower: string, settings: LoanSettings): Promise<LentToken> {
+    const { children } = this.#parts;
+    if (children === undefined) {
+      throw notLendable("the store of the workstation is on that host and needs no token");
+    }
+    if (this.#suspended !== undefined) throw notLendable(this.#suspended);
+    const key = keyOf(borrower);
+    let takeBack: (() => void) | undefined;
+    try {
+      takeBack = this.#consents.use(key, settings.ask);
+      return await children.lend(key, settings);
+    } catch (error) {
+      takeBack?.();
+      throw error;
+    } finally {
+      this.#changed();
+    }
+  }
+
+  /** The user's decision. @returns false if the user was not asked about this borrower */
+  consent(borrower: string, allowed: boolean): boolean {
+    const decided = this.#consents.decide(keyOf(borrower), allowed);
+    if (!decided) return false;
+    this.#parts.logger.info({ borrower, allowed }, "the user has decided whether a token may be lent");
+    this.#changed();
+    return true;
+  }
+
+  status(borrower: string): LoanStatus {
+    const key = keyOf(borrower);
+    const lending = this.#parts.children?.status(key);
+    return {
+      tokens: lending?.tokens ?? [],
+      addedPolicies: lending?.addedPolicies ?? [],
+      problem: lending?.problem,
+      asking: this.#consents.isAsking(key),
+    };
+  }
+
+  /** Ends a loan: the forward has ended, was changed or removed, or the user wants it. The next request begins another one. */
+  async revoke(borrower: string): Promise<void> {
+    const key = keyOf(borrower);
+    this.#consents.end(key);
+    await this.#parts.children?.revoke(key);
+    this.#changed();
+  }
+
+  /** Calls a function after each change of a loan or a question. @returns ends that */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Begins to revoke the tokens that a crashed daemon has left. Nothing is lent before that has ended. */
+  start(): void {
+    void this.#parts.children?.recover().catch((error: unknown) => {
+      this.#parts.logger.warn({ err: error }, "lent tokens of the last run could not be revoked");
+    });
+  }
+
+  /** Revokes everything, then runs an action that loses the daemon's own token. Nothing is lent until it has ended. */
+  async suspendFor<Result>(action: () => Promise<Result>): Promise<Result> {
+    this.#suspended ??= "the workstation is signing out";
+    try {
+      await this.revokeAll();
+      return await action();
+    } finally {
+      if (!this.#isStopped) this.#suspended = undefined;
+    }
+  }
+
+  /** Revokes everything. It waits a limited time for the store. */
+  async revokeAll(): Promise<void> {
+    const { children, clock, logger } = this.#parts;
+    if (children === undefined) return;
+    const limit = new AbortController();
+    const late = clock.sleep(REVOCATION_LIMIT_MS, limit.signal).then(
+      () => logger.warn({}, "lent tokens could not be revoked in time; the next start tries again"),
+      () => undefined,
+    );
+    await Promise.race([children.revokeAll(), late]);
+    limit.abort();
+    this.#changed();
+  }
+
+  /** Ends lending. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#suspended = "the daemon of the workstation is stopping";
+    await this.revokeAll();
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.#parts.logger.error({ reason: messageOf(error) }, "a listener of lent tokens failed");
+      }
+    }
+  }
+}
+
+/** Borrower over the peer socket that a user forwards. A host cannot have this name. */
+export const PEER_SOCKET_BORROWER = "peer socket";
+
+/** Settings of keys as they are in the configuration or in ssh.yaml. */
+export function loanSettings(keys: LendingKeys): LoanSettings {
+  return {
+    lend: keys.lend ?? "child",
+    policies: keys.policies,
+    policiesStrict: keys.policies_strict ?? false,
+    ttlMs: keys.token_ttl ?? DEFAULT_TOKEN_TTL_MS,
+    ask: keys.ask ?? "never",
+  };
+}
+
+/** The host of a remote is compared without case. */
+function keyOf(borrower: string): string {
+  return borrower.toLowerCase();
+}
