@@ -11,6 +11,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { randomFrom } from "@devplat/testkit/random";
 
 /** Parameters of the generated repository. */
 export interface GenerateOptions {
@@ -150,17 +151,6 @@ function fill(content: Buffer, start: number, end: number, random: () => number)
       content[at] = DIGITS[Math.floor(random() * 36)]!;
     }
   }
-}
-
-/** Numbers in [0, 1), the same for the same seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 if (import.meta.main) {

@@ -1,24 +1,18 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { git, loopSeconds, repositories, run, tempFolder, testSeed } from "@devplat/testkit";
+import { randomFrom } from "@devplat/testkit/random";
 import { createMirrorThreads, type Mirror } from "@devplat/git-mirror";
 import { FOLDER, openMirror } from "./git-mirror-open.ts";
+import { runAndKill } from "./run-and-kill.ts";
 
 /** Kills at least, however short the time. */
 const MIN_KILLS = 8;
 const SHARE = 0.01;
 const CHILD = join(import.meta.dirname, "git-mirror-fill-kill-child.ts");
-
-/** Numbers from 0 up to 1, by the linear congruential generator of "Numerical Recipes". */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
-}
 
 describe("a store whose filler is killed", () => {
   it("is clean, complete and usable after kill -9, and the next fill continues [svc 3.2]", async () => {
@@ -46,7 +40,7 @@ describe("a store whose filler is killed", () => {
     let kills = 0;
     const reached = new Set<number>();
     while (kills < MIN_KILLS || performance.now() < until) {
-      const said = await fillAndKill([root, ...packs], 1 + Math.floor(random() * 3), random() * 60);
+      const said = await runAndKill(CHILD, [root, ...packs], 1 + Math.floor(random() * 3), random() * 60);
       kills++;
       if (!existsSync(join(path, "packed-refs"))) continue;
       const claimed = tips.indexOf(await git(["-C", path, "rev-parse", "refs/heads/main"]));
@@ -74,23 +68,3 @@ describe("a store whose filler is killed", () => {
     await folder.remove();
   });
 });
-
-/** Lets a child finish so many fills, and go on for a random time. @returns what it said */
-async function fillAndKill(parameters: readonly string[], fills: number, ms: number): Promise<string[]> {
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", CHILD, ...parameters], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let said = "";
-  const ended = new Promise((resolve) => child.once("close", resolve));
-  const begun = new Promise<void>((resolve) => {
-    child.stdout.on("data", (bytes: Buffer) => {
-      said += bytes.toString();
-      if (said.split("\n").length > fills) resolve();
-    });
-  });
-  await Promise.race([begun, ended]);
-  await sleep(ms);
-  child.kill("SIGKILL");
-  await ended;
-  return said.trim().split("\n").filter(Boolean);
-}

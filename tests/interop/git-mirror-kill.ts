@@ -1,21 +1,15 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { git, run } from "@devplat/testkit";
+import { randomFrom } from "@devplat/testkit/random";
 import { packBetween, startMirrorStand } from "./git-mirror-stand.ts";
+import { runAndKill } from "./run-and-kill.ts";
 
 /** Kills until the test begins a new store. */
 const FRESH_EACH = 5;
 const CHILD = join(import.meta.dirname, "git-mirror-kill-child.ts");
-
-/** Numbers from 0 up to 1, by the linear congruential generator of "Numerical Recipes". */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
-}
 
 /**
  * Kills (-9) a process that fills, merges and prunes a store at random moments, and looks after each kill whether stock git
@@ -50,6 +44,7 @@ export async function killLoop(
   try {
     for (let kills = 0; !enough(kills, met); kills++) {
       const said = await runAndKill(
+        CHILD,
         [stand.root, JSON.stringify(steps)],
         1 + Math.floor(random() * 6),
         random() * 120,
@@ -79,25 +74,4 @@ export async function killLoop(
   } finally {
     await stand.stop();
   }
-}
-
-/** Lets a child finish so many steps, and go on for a random time. @returns what it said */
-async function runAndKill(parameters: readonly string[], steps: number, ms: number): Promise<string[]> {
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", CHILD, ...parameters], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let said = "";
-  const ended = new Promise((resolve) => child.once("close", resolve));
-  const begun = new Promise<void>((resolve) => {
-    child.stdout.on("data", (bytes: Buffer) => {
-      said += bytes.toString();
-      if (said.split("\n").length > steps) resolve();
-    });
-  });
-  await Promise.race([begun, ended]);
-  await sleep(ms);
-  child.kill("SIGKILL");
-  await ended;
-  assert.equal(child.signalCode, "SIGKILL", "it ends by the kill alone");
-  return said.trim().split("\n").filter(Boolean);
 }

@@ -13,6 +13,7 @@ import {
   testSeed,
   type Svc,
 } from "@devplat/testkit";
+import { randomFrom } from "@devplat/testkit/random";
 import { contentOf } from "./svc-git-stand.ts";
 
 const NAME = "org/r";
@@ -32,12 +33,6 @@ const CLONES: readonly Work[] = [
   { args: (url, folder) => ["clone", "-q", "--bare", "--depth=1", url, folder], isWhole: false },
   { args: (url, folder) => ["clone", "-q", "--bare", "--filter=blob:none", url, folder], isWhole: false },
 ];
-
-/** Numbers from 0 up to 1, by the linear congruential generator of "Numerical Recipes". */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
-}
 
 export interface KillLoopResult {
   readonly kills: number;

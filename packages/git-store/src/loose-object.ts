@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { inflateSync } from "node:zlib";
 import { GitStoreError } from "./errors.ts";
 import { typeNumber, type ObjectType } from "./object-format.ts";
-import type { RawObject } from "./base-cache.ts";
+import type { RawObject } from "./pack/base-cache.ts";
 import type { Oid } from "./oid.ts";
-import { MAX_READ_OBJECT_BYTES } from "./pack-reader.ts";
+import { MAX_READ_OBJECT_BYTES } from "./pack/pack-reader.ts";
 
 /** Path of a loose object, as stock git names it. */
 export function loosePath(objectsFolder: string, oid: Oid): string {

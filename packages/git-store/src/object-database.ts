@@ -1,14 +1,14 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isOid, type ObjectFormat } from "@devplat/git-protocol";
-import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "./base-cache.ts";
+import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "./pack/base-cache.ts";
 import { GitStoreError } from "./errors.ts";
 import { loosePath, readLooseObject } from "./loose-object.ts";
 import { hashObject, oidBytes, typeName, type ObjectType } from "./object-format.ts";
 import { hexAt, parseOid, type Oid } from "./oid.ts";
-import { PackReader, type PackEntry } from "./pack-reader.ts";
-import { Pack, type SharedPack } from "./pack.ts";
-import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./page-cache.ts";
+import { PackReader, type PackEntry } from "./pack/pack-reader.ts";
+import { Pack, type SharedPack } from "./pack/pack.ts";
+import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./pack/page-cache.ts";
 
 /** Maximum tries to list a folder. A process that replaces packs at the same time makes one try fail. */
 const MAX_UPDATES = 10;

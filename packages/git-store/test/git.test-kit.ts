@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { randomFrom } from "@devplat/testkit/random";
 
 /** Environment for stock git: no user or system configuration, fixed dates. */
 const ENVIRONMENT = {
@@ -54,18 +55,6 @@ export interface HistoryOptions {
   readonly seed?: number;
   readonly commits?: number;
   readonly files?: number;
-}
-
-/** Deterministic numbers in [0, 1) (mulberry32). */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 /** Input for `git fast-import`: a history whose files change line by line, so that packs contain delta chains. */

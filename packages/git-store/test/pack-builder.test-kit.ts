@@ -3,8 +3,8 @@ import { deflateSync } from "node:zlib";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { hashObject, type ObjectType } from "../src/object-format.ts";
 import { OFS_DELTA, REF_DELTA, typeNumber } from "../src/object-format.ts";
-import { encodeBaseDistance, encodePackHeader, encodeTypeAndSize } from "../src/pack-entry.ts";
-import { randomFrom } from "./git.test-kit.ts";
+import { encodeBaseDistance, encodePackHeader, encodeTypeAndSize } from "../src/pack/pack-entry.ts";
+import { randomFrom } from "@devplat/testkit/random";
 
 /** Builds valid and invalid packs. Offsets are those of the finished pack. */
 export class PackBuilder {

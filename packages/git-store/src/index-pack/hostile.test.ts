@@ -3,7 +3,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { randomFrom, temporaryFolder, tryGit } from "../../test/git.test-kit.ts";
+import { randomFrom } from "@devplat/testkit/random";
+import { temporaryFolder, tryGit } from "../../test/git.test-kit.ts";
 import {
   blobOid,
   encodeDelta,
@@ -15,7 +16,7 @@ import {
 } from "../../test/pack-builder.test-kit.ts";
 import { GitStoreError, type GitStoreErrorCode } from "../errors.ts";
 import { ObjectDatabase } from "../object-database.ts";
-import { encodePackHeader } from "../pack-entry.ts";
+import { encodePackHeader } from "../pack/pack-entry.ts";
 import { indexPack, type IndexedPack } from "./index-pack.ts";
 import type { IndexPackLimits } from "./limits.ts";
 

@@ -2,7 +2,7 @@ import { closeSync, openSync } from "node:fs";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { ObjectDatabase, type SharedDatabase } from "../object-database.ts";
 import { oidBytes, typeNumber } from "../object-format.ts";
-import type { PagedFile } from "../page-cache.ts";
+import type { PagedFile } from "../pack/page-cache.ts";
 import { appendBases, hasUnresolved, resolveThin, type BaseLookup } from "./complete-thin.ts";
 import { Control } from "./control.ts";
 import { GitStoreError } from "../errors.ts";

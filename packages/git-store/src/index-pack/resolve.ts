@@ -1,11 +1,11 @@
-import { applyDelta, DeltaHeader } from "../delta.ts";
+import { applyDelta, DeltaHeader } from "../pack/delta.ts";
 import { GitStoreError } from "../errors.ts";
 import { freeBuffer } from "../free-buffer.ts";
-import { createInflater, inflateError } from "../inflate.ts";
+import { createInflater, inflateError } from "../pack/inflate.ts";
 import { hashInPlace, HEADER_ROOM, oidBytes } from "../object-format.ts";
 import { refuseCollision } from "../sha1-collision.ts";
-import { EntryHeader } from "../pack-entry.ts";
-import { PageCache, type PagedFile } from "../page-cache.ts";
+import { EntryHeader } from "../pack/pack-entry.ts";
+import { PageCache, type PagedFile } from "../pack/page-cache.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import type { Control } from "./control.ts";
 import { atOffset } from "./failure.ts";

@@ -3,10 +3,15 @@ import { crc32 } from "node:zlib";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
 import { freeBuffer } from "../free-buffer.ts";
-import { createInflater, INCOMPLETE, inflateError, type InflateStream } from "../inflate.ts";
+import { createInflater, INCOMPLETE, inflateError, type InflateStream } from "../pack/inflate.ts";
 import { hashInPlace, HEADER_ROOM, oidBytes, OFS_DELTA, REF_DELTA, typeName } from "../object-format.ts";
 import { CollisionDetector, collisionFound, refuseCollision } from "../sha1-collision.ts";
-import { decodePackHeader, EntryHeader, MAX_ENTRY_HEADER_BYTES, PACK_HEADER_BYTES } from "../pack-entry.ts";
+import {
+  decodePackHeader,
+  EntryHeader,
+  MAX_ENTRY_HEADER_BYTES,
+  PACK_HEADER_BYTES,
+} from "../pack/pack-entry.ts";
 import type { Control } from "./control.ts";
 import { atOffset } from "./failure.ts";
 import { expandedLimit, type IndexPackLimits } from "./limits.ts";

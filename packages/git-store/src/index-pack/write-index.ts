@@ -2,8 +2,8 @@ import { createHash, type Hash } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { hashNumber, oidBytes } from "../object-format.ts";
-import { INDEX_SIGNATURE, INDEX_VERSION, LARGE_OFFSET_BIT } from "../pack-index.ts";
-import { REVERSE_SIGNATURE, REVERSE_VERSION } from "../pack-order.ts";
+import { INDEX_SIGNATURE, INDEX_VERSION, LARGE_OFFSET_BIT } from "../pack/pack-index.ts";
+import { REVERSE_SIGNATURE, REVERSE_VERSION } from "../pack/pack-order.ts";
 import type { PackTables } from "./tables.ts";
 
 /** Bytes of the write buffer. */

@@ -1,7 +1,7 @@
 import { GitStoreError } from "../errors.ts";
 import { COMMIT, oidBytes } from "../object-format.ts";
 import { parseCommit } from "../commit.ts";
-import type { PackReader } from "../pack-reader.ts";
+import type { PackReader } from "../pack/pack-reader.ts";
 import { bitsOf, nextBit } from "./bitset.ts";
 import { MAX_LEVEL, type CommitTable } from "./commit-graph-file.ts";
 import { GrowableUint32 } from "./growable.ts";

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ObjectFormat } from "@devplat/git-protocol";
-import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "../base-cache.ts";
+import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "../pack/base-cache.ts";
 import { oidBytes } from "../object-format.ts";
-import { Pack, type SharedPack } from "../pack.ts";
-import { PackReader } from "../pack-reader.ts";
-import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "../page-cache.ts";
+import { Pack, type SharedPack } from "../pack/pack.ts";
+import { PackReader } from "../pack/pack-reader.ts";
+import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "../pack/page-cache.ts";
 import { BitmapFile, type TypeBitmaps } from "./bitmap-file.ts";
 import { BitmapStore, DEFAULT_BITMAP_BYTES } from "./bitmap-store.ts";
 import { CommitColumns } from "./commit-columns.ts";

@@ -1,6 +1,6 @@
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { parseOid, type Oid } from "../oid.ts";
-import type { Pack } from "../pack.ts";
+import type { Pack } from "../pack/pack.ts";
 import { bitmapLength } from "./ewah.ts";
 import type { Bitset } from "./bitset.ts";
 

@@ -1,6 +1,6 @@
 import { GitStoreError } from "../errors.ts";
 import { COMMIT, TAG } from "../object-format.ts";
-import type { PackReader } from "../pack-reader.ts";
+import type { PackReader } from "../pack/pack-reader.ts";
 import type { TypeBitmaps } from "./bitmap-file.ts";
 import { hasBit, setBit, type Bitset } from "./bitset.ts";
 import { GrowableUint32 } from "./growable.ts";

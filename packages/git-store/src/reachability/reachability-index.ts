@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import type { ObjectDatabase } from "../object-database.ts";
 import { COMMIT } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
-import type { Pack } from "../pack.ts";
+import type { Pack } from "../pack/pack.ts";
 import { replaceFile } from "../repository/replace-file.ts";
 import { encodeBitmapFile, type CommitBitmap } from "./bitmap-file.ts";
 import { encodeCommitGraph } from "./commit-graph-file.ts";

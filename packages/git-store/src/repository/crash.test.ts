@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { buildRepository, git, randomFrom, temporaryFolder } from "../../test/git.test-kit.ts";
+import { randomFrom } from "@devplat/testkit/random";
+import { buildRepository, git, temporaryFolder } from "../../test/git.test-kit.ts";
 import { checkPackConnected } from "../connectivity.ts";
 import { Repository } from "./repository.ts";
 

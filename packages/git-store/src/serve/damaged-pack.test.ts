@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { EMPTY_FETCH, FetchResponseWalker, type FetchRequest } from "@devplat/git-protocol";
 import { buildRepository, git, temporaryFolder } from "../../test/git.test-kit.ts";
 import { GitStoreError } from "../errors.ts";
-import type { Pack } from "../pack.ts";
+import type { Pack } from "../pack/pack.ts";
 import { ReachabilityIndex } from "../reachability/reachability-index.ts";
 import { Repository } from "../repository/repository.ts";
 import { uploadPackV2Fetch } from "./upload-pack.ts";

@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 import { GitStoreError } from "../errors.ts";
-import type { Pack } from "../pack.ts";
+import type { Pack } from "../pack/pack.ts";
 
 /**
  * Compares the bytes of consecutive entries with their CRC-32 in the pack's index (gitformat-pack, "Version 2 pack-*.idx

@@ -1,7 +1,7 @@
 import { deflateSync } from "node:zlib";
 import { GitStoreError } from "../errors.ts";
 import { oidBytes, OFS_DELTA, REF_DELTA } from "../object-format.ts";
-import type { Pack } from "../pack.ts";
+import type { Pack } from "../pack/pack.ts";
 import {
   baseDistanceBytes,
   encodeBaseDistance,
@@ -10,7 +10,7 @@ import {
   EntryHeader,
   MAX_ENTRY_HEADER_BYTES,
   PACK_HEADER_BYTES,
-} from "../pack-entry.ts";
+} from "../pack/pack-entry.ts";
 import { readExactly } from "../read-file.ts";
 import { countBits, hasBit, nextBit, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";

@@ -1,14 +1,14 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
 import type { ObjectFormat } from "@devplat/git-protocol";
-import { GitStoreError } from "./errors.ts";
-import { oidBytes } from "./object-format.ts";
-import type { Oid } from "./oid.ts";
+import { GitStoreError } from "../errors.ts";
+import { oidBytes } from "../object-format.ts";
+import type { Oid } from "../oid.ts";
 import { decodePackHeader, PACK_HEADER_BYTES } from "./pack-entry.ts";
 import { PackIndex } from "./pack-index.ts";
 import { PackOrder } from "./pack-order.ts";
 import type { PagedFile } from "./page-cache.ts";
-import { readExactly } from "./read-file.ts";
+import { readExactly } from "../read-file.ts";
 
 /** A pack in a form that `postMessage` sends to a worker thread without copying its tables. */
 export interface SharedPack {

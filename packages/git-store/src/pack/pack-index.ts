@@ -1,8 +1,8 @@
 import type { ObjectFormat } from "@devplat/git-protocol";
-import { corruptIn } from "./errors.ts";
-import { oidBytes } from "./object-format.ts";
-import { compareBytes, hexAt, type Oid } from "./oid.ts";
-import { readShared } from "./read-file.ts";
+import { corruptIn } from "../errors.ts";
+import { oidBytes } from "../object-format.ts";
+import { compareBytes, hexAt, type Oid } from "../oid.ts";
+import { readShared } from "../read-file.ts";
 
 /** `\377tOc`, then version 2 (gitformat-pack, "Version 2 pack-*.idx files"). */
 export const INDEX_SIGNATURE = 0xff744f63;

@@ -1,6 +1,6 @@
 import { readSync } from "node:fs";
-import { GitStoreError } from "./errors.ts";
-import { freeBuffer } from "./free-buffer.ts";
+import { GitStoreError } from "../errors.ts";
+import { freeBuffer } from "../free-buffer.ts";
 
 /** Bytes of a page. Most pack entries fit in one page. One read costs about 1 µs plus the copy. */
 const PAGE_BYTES = 64 * 1024;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { encodeDelta, simpleDelta, type DeltaOp } from "../test/pack-builder.test-kit.ts";
+import { encodeDelta, simpleDelta, type DeltaOp } from "../../test/pack-builder.test-kit.ts";
 import { applyDelta, DeltaHeader } from "./delta.ts";
-import { GitStoreError } from "./errors.ts";
+import { GitStoreError } from "../errors.ts";
 
 function apply(base: Buffer, delta: Buffer): Buffer {
   const header = new DeltaHeader();

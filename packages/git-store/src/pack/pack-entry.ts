@@ -1,5 +1,5 @@
-import { GitStoreError } from "./errors.ts";
-import { OFS_DELTA, REF_DELTA } from "./object-format.ts";
+import { GitStoreError } from "../errors.ts";
+import { OFS_DELTA, REF_DELTA } from "../object-format.ts";
 
 /** Bytes of a pack's header: `PACK`, version, number of objects (gitformat-pack). */
 export const PACK_HEADER_BYTES = 12;

@@ -1,4 +1,4 @@
-import { GitStoreError, corruptIn } from "./errors.ts";
+import { GitStoreError, corruptIn } from "../errors.ts";
 
 const corrupt = corruptIn("corrupt_delta", "a delta");
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { closeSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { temporaryFolder } from "../test/git.test-kit.ts";
-import { noiseOf } from "../test/pack-builder.test-kit.ts";
+import { temporaryFolder } from "../../test/git.test-kit.ts";
+import { noiseOf } from "../../test/pack-builder.test-kit.ts";
 import { PageCache } from "./page-cache.ts";
 
 const GIB = 1024 ** 3;

@@ -1,5 +1,5 @@
 import { createInflate, deflateSync, inflateSync } from "node:zlib";
-import { GitStoreError, type GitStoreErrorDetails } from "./errors.ts";
+import { GitStoreError, type GitStoreErrorDetails } from "../errors.ts";
 
 /** Results of {@link Inflater.inflate} for faulty data, in place of a count. */
 export const CORRUPT = -1;

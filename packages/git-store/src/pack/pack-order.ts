@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
-import { corruptIn } from "./errors.ts";
-import { hashNumber, oidBytes } from "./object-format.ts";
+import { corruptIn } from "../errors.ts";
+import { hashNumber, oidBytes } from "../object-format.ts";
 import { PACK_HEADER_BYTES } from "./pack-entry.ts";
 import type { PackIndex } from "./pack-index.ts";
-import { readShared } from "./read-file.ts";
+import { readShared } from "../read-file.ts";
 
 /** `RIDX` (gitformat-pack, "pack-*.rev files have the format"). */
 export const REVERSE_SIGNATURE = 0x52494458;

@@ -1,9 +1,9 @@
 import { crc32 } from "node:zlib";
 import { BaseCache, type RawObject } from "./base-cache.ts";
 import { applyDelta, DeltaHeader } from "./delta.ts";
-import { GitStoreError } from "./errors.ts";
+import { GitStoreError } from "../errors.ts";
 import { createInflater, inflateError } from "./inflate.ts";
-import { oidBytes, OFS_DELTA, REF_DELTA } from "./object-format.ts";
+import { oidBytes, OFS_DELTA, REF_DELTA } from "../object-format.ts";
 import { EntryHeader, MAX_ENTRY_HEADER_BYTES } from "./pack-entry.ts";
 import type { Pack } from "./pack.ts";
 import { PageCache } from "./page-cache.ts";
