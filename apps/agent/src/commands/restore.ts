@@ -9,7 +9,7 @@ import { InPlaceJournal } from "../sync/target/in-place.ts";
 import { WriterLock } from "../sync/lock.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
-import { writeTarget } from "../sync/target/writer.ts";
+import { writeTarget } from "../sync/target/write-target.ts";
 import type { RunCommand } from "./common/command.ts";
 import { openContext } from "./common/context.ts";
 import { freshCycle } from "./common/running-daemon.ts";

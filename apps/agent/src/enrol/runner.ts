@@ -30,7 +30,7 @@ export interface EnrolmentRunnerParts {
 }
 
 /**
- * The enrolments of this user. An engine that does not need the user runs by itself. A credential that ends is renewed past half of its
+ * The enrolments of this user. An engine that does not need the user runs by itself. A credential that expires is renewed past half of its
  * life. The choices of the user outlive the process.
  */
 export class EnrolmentRunner {
@@ -40,9 +40,9 @@ export class EnrolmentRunner {
   #endSleep: (() => void) | undefined;
   #isWoken = false;
   #intervalMs: number;
-  /** Counts actions of the user. A response of the store to a request from before an action is out of date. */
+  /** Counts actions of the user. A look-up in the store that began before an action is out of date. */
   #userActions = 0;
-  /** Checks do not overlap. */
+  /** Two checks never run at the same time. */
   readonly #checks = new Serializer();
 
   constructor(parts: EnrolmentRunnerParts) {
@@ -194,7 +194,7 @@ export class EnrolmentRunner {
     }
   }
 
-  /** Whether the user has acted since. All enrolments are then checked again. */
+  /** Whether the user has acted since. If so, it also starts another check of all enrolments. */
   #hasUserActed(actions: number): boolean {
     if (actions === this.#userActions) return false;
     this.wake();
@@ -203,7 +203,7 @@ export class EnrolmentRunner {
 
   #run(enrolment: Enrolment, unsaved?: Unsaved): Promise<void> {
     this.#userActions += 1;
-    // The next renewal is to be planned after it.
+    // Its end can change the time of the next renewal.
     const done = enrolment.run(unsaved === undefined ? {} : { unsaved }).finally(() => this.wake());
     done.catch(() => undefined);
     return done;

@@ -9,7 +9,7 @@ import { mergeFile } from "./edit/large-files.ts";
 import type { StateFile } from "./state.ts";
 import type { ResolvedTarget } from "./target/target-policy.ts";
 import { refuseTracked } from "./target/tracked.ts";
-import { writeTarget, type WriteResult } from "./target/writer.ts";
+import { writeTarget, type WriteResult } from "./target/write-target.ts";
 
 /** Everything that one file gets in one cycle. */
 export interface FilePlan {

@@ -13,7 +13,7 @@ import { iso } from "./rule-state.ts";
 import { valueText } from "./content/value-text.ts";
 import { finishInPlace } from "./target/in-place.ts";
 import { fileSignature } from "../agent-files/file-signature.ts";
-import { removeLeftovers } from "./target/writer.ts";
+import { removeLeftovers } from "./target/write-target.ts";
 
 export interface CycleOptions {
   /** Failed rules to try although they wait. */

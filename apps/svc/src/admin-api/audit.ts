@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { auditQuerySchema, type AuditLog } from "../administration/audit-log.ts";
+import { auditQuerySchema, type AuditLog } from "../administration/read-audit-log.ts";
 import { AUDIT_ACTIONS } from "../audit/audit-event.ts";
 import type { AuditRecord } from "../audit/audit-store.ts";
 import type { OwnAddress } from "../own-address.ts";

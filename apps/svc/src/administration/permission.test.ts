@@ -5,7 +5,7 @@ import { NO_CLIENT } from "../identity/client.ts";
 import type { Actor } from "../identity/principal.ts";
 import { AdminTokens } from "./tokens/admin-tokens.ts";
 import { Apps } from "./apps/apps.ts";
-import { AuditLog } from "./audit-log.ts";
+import { AuditLog } from "./read-audit-log.ts";
 import { ManifestFlow } from "./apps/manifest-flow.ts";
 import { Repositories } from "./repositories/repositories.ts";
 import { SessionUseCases } from "./sessions/sessions.ts";

@@ -34,7 +34,7 @@ import { AdminTokens } from "../administration/tokens/admin-tokens.ts";
 import type { RepositoryProbe } from "../administration/repositories/repository-probe.ts";
 import type { TokenLookup } from "../tokens/token-lookup.ts";
 import { PushReceiver } from "../webhooks/push-receiver.ts";
-import { AuditLog } from "../administration/audit-log.ts";
+import { AuditLog } from "../administration/read-audit-log.ts";
 import { Explanations } from "../administration/tokens/explanations.ts";
 import { Repositories } from "../administration/repositories/repositories.ts";
 import { Tokens } from "../administration/tokens/tokens.ts";

@@ -48,12 +48,12 @@ export class AccessEnded extends Error {
 /**
  * How a fetch is to be answered.
  * - `file`: from a stored response, which the caller must close.
- * - `follow`, `lead`: from a fetch that another request, or this one, started. The caller must leave it. `result` says
- *   whether the code host was asked for objects.
+ * - `follow`, `lead`: from a fetch that another request, or this one, started. The caller must call
+ *   `reader.leave()`. `result` says whether the code host was asked for objects, `failed` whether the fetch has failed since.
  * - `relay`: the code host's response is not a fetch response. It is for this caller alone, who must end it.
  * - `refused`: the code host refused when the authorization was renewed.
  * - `replaced`: the name may belong to another repository than the authorized one. Plan again.
- * - `busy`: the limit gave no turn in time. `gone`: the caller left.
+ * - `busy`: the limit gave no turn in time. `gone`: the client disconnected.
  */
 export type FetchPlan =
   | { readonly kind: "file"; readonly file: StoredResponse }

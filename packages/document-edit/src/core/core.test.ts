@@ -25,12 +25,23 @@ test("applySplices: sorts, keeps the order at one offset, and refuses overlaps",
     RangeError,
   );
   assert.equal(
-    applySplices(text, [
-      { start: 1, end: 3, text: "" },
-      { start: 2, end: 4, text: "" },
+    applySplices("a\nb\nc", [
+      { start: 1, end: 4, text: "" },
+      { start: 3, end: 5, text: "" },
     ]),
-    "aef",
+    "a",
+    "two cuts share a line break",
   );
+  for (const first of ["", "x"]) {
+    assert.throws(
+      () =>
+        applySplices(text, [
+          { start: 1, end: 3, text: first },
+          { start: 2, end: 4, text: "" },
+        ]),
+      RangeError,
+    );
+  }
 });
 
 test("wholeLines: includes the break before a last line without a line break", () => {

@@ -6,19 +6,23 @@ export interface Splice {
 }
 
 /**
- * Applies splices that do not overlap. Splices at one offset are applied in the order of the list.
- * @throws RangeError if two overlap, which is an internal error. The text must then not be written
+ * Applies splices that do not overlap. Insertions at one offset keep the order of the list, and come before a replacement
+ * that starts there. Two cuts may both include the line break between them.
+ * @throws RangeError if two overlap otherwise, which is an internal error. The text must then not be written
  */
 export function applySplices(text: string, splices: readonly Splice[]): string {
   const ordered = splices.toSorted((a, b) => a.start - b.start || a.end - b.end);
   const parts: string[] = [];
   let at = 0;
+  let isCut = false;
   for (const splice of ordered) {
-    // Two cuts may share a line break. Every other overlap is an internal error.
-    const start = splice.text === "" && splice.end >= at ? Math.max(at, splice.start) : splice.start;
+    const shared = text.slice(splice.start, at);
+    const sharesLineBreak = isCut && splice.text === "" && (shared === "\n" || shared === "\r\n");
+    const start = sharesLineBreak ? at : splice.start;
     if (start < at || splice.end < start) throw new RangeError("overlapping splices");
     parts.push(text.slice(at, start), splice.text);
     at = splice.end;
+    isCut = splice.text === "";
   }
   parts.push(text.slice(at));
   return parts.join("");
@@ -57,7 +61,7 @@ export function endingNear(text: string, offset: number): "\n" | "\r\n" {
   return feed > 0 && text[feed - 1] === "\r" ? "\r\n" : "\n";
 }
 
-/** True if `[start, end)` has only spaces and tabs. */
+/** True if `[start, end)` has only spaces, tabs and line breaks. */
 export function isBlank(text: string, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const char = text[at];
@@ -80,7 +84,7 @@ export function wholeLines(text: string, start: number, end: number): { start: n
   return { start: from, end: to };
 }
 
-/** Empty line directly before the line of `offset`, from line break to line break. Undefined if there is none. */
+/** The empty line directly before the line of `offset`, with the line break before it. Undefined if there is none, or it is the first line. */
 export function emptyLineBefore(text: string, offset: number): { start: number; end: number } | undefined {
   const line = lineStart(text, offset);
   if (line === 0) return undefined;

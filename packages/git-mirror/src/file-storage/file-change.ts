@@ -1,7 +1,7 @@
 import type { IndexedPack, Lock, Ref, Repository } from "@devplat/git-store";
 import type { ReceiveOptions, StorageChange } from "../storage/contract.ts";
 import { oidsToRetain } from "../storage/refs.ts";
-import { CheckedPacks } from "./checked-packs.ts";
+import { PacksKnownSound } from "./packs-known-sound.ts";
 import type { FillJournal } from "./fill-journal.ts";
 import type { FileRepositoryParts } from "./parts.ts";
 import { RetainedRefs } from "./retained-refs.ts";
@@ -50,7 +50,7 @@ export class FileChange implements StorageChange {
     await repository.replaceRefs(refs.values());
     this.#state = "committed";
     if (!isFill) return;
-    await new CheckedPacks(repository.path).recordAll(repository.objects.packs.map(({ name }) => name));
+    await new PacksKnownSound(repository.path).recordAll(repository.objects.packs.map(({ name }) => name));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

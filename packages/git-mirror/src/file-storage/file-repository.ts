@@ -1,7 +1,7 @@
 import type { ObjectFormat } from "@devplat/git-protocol";
 import type { ObjectDatabase, Ref, Repository } from "@devplat/git-store";
 import type { RepackOptions, RepackResult, StorageChange, StoredRepository } from "../storage/contract.ts";
-import { CheckedPacks } from "./checked-packs.ts";
+import { PacksKnownSound } from "./packs-known-sound.ts";
 import { FileChange } from "./file-change.ts";
 import { FillJournal } from "./fill-journal.ts";
 import type { FileRepositoryParts } from "./parts.ts";
@@ -63,7 +63,7 @@ export class FileRepository implements StoredRepository {
     });
     if (result.merged > 0) {
       this.objects.refresh();
-      await new CheckedPacks(this.#repository.path).recordAll(this.objects.packs.map(({ name }) => name));
+      await new PacksKnownSound(this.#repository.path).recordAll(this.objects.packs.map(({ name }) => name));
     }
     return result;
   }

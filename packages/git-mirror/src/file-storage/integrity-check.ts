@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { writeAtomically } from "@devplat/base";
 import { GitStoreError, checkIndexes, type Ref, type Repository } from "@devplat/git-store";
 import type { JobRunner } from "../threads/job.ts";
-import { CheckedPacks } from "./checked-packs.ts";
+import { PacksKnownSound } from "./packs-known-sound.ts";
 import { FillJournal } from "./fill-journal.ts";
 import { isUnreadable } from "@devplat/base/file-damage";
 import { quarantineFile } from "./quarantine.ts";
@@ -54,7 +54,7 @@ async function recover(repository: Repository): Promise<void> {
 
 /** @throws JobFailure if a pack does not match its checksum */
 async function checkPacks(repository: Repository, jobs: JobRunner): Promise<void> {
-  const known = new CheckedPacks(repository.path);
+  const known = new PacksKnownSound(repository.path);
   const names = repository.objects.packs.map(({ name }) => name);
   const unchecked = await known.unchecked(names);
   if (unchecked.length > 0) {

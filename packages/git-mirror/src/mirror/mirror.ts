@@ -29,8 +29,8 @@ export interface MirrorParts {
 }
 
 /**
- * Complete local copy of one upstream repository, which other processes may share. A pack counts after its fill: it is
- * indexed, its connectivity is checked, and refs are written.
+ * Complete local copy of one upstream repository, which other processes may share. Readers see a pack only after
+ * its fill: it is indexed, its connectivity is checked, and refs are written.
  */
 export class Mirror {
   readonly #parts: MirrorParts;
@@ -41,7 +41,10 @@ export class Mirror {
   /** Fulfils at the end of the fill whose pack is completely on this machine. */
   #finishing: Promise<void> | undefined;
 
-  /** @param reader of the same storage; `ended` is the controller of its signal */
+  /**
+   * @param reader reads the same storage
+   * @param ended ends the reader too
+   */
   constructor(parts: MirrorParts, reader: MirrorReader, ended: AbortController) {
     this.#parts = parts;
     this.#reader = reader;
@@ -80,7 +83,7 @@ export class Mirror {
     return this.#reader.figures;
   }
 
-  /** Rest of a fill whose pack is completely on this machine: indexing and checks. Never rejects. Undefined: none. */
+  /** The last part of a fill, indexing and checks, once its pack is completely on this machine. Never rejects. Undefined: none. */
   get finishing(): Promise<void> | undefined {
     return this.#finishing;
   }
@@ -123,10 +126,10 @@ export class Mirror {
   }
 
   /**
-   * Removes damaged packs, and packs that need their objects, after the fills that wait. During the repair the mirror is
-   * empty for readers.
+   * Removes damaged packs, and packs whose deltas or commits refer to objects of damaged packs. Fills that wait run first.
+   * During the repair the mirror is empty for readers.
    *
-   * @returns undefined if nothing can be kept, or no pack is damaged
+   * @returns undefined if nothing was removed one by one: no pack is damaged, or the whole mirror must go
    */
   async repair(): Promise<RepairResult | undefined> {
     this.#reader.pause();
@@ -168,7 +171,7 @@ export class Mirror {
     await using change = await repository.beginChange(signal);
     if (ifEmpty && change.refs.size > 0) return;
     if (wants.length > 0 && wants.every((oid) => repository.objects.has(oid))) {
-      await this.#nameWants(repository, change, fill);
+      await this.#addRefs(repository, change, fill);
       return;
     }
     const pack = thenCall(await open(change.refs), arrived);
@@ -187,8 +190,8 @@ export class Mirror {
     onFilled();
   }
 
-  /** Names wants that are here without a ref: a process was killed during their fill, or a branch was reset to them. */
-  async #nameWants(repository: StoredRepository, change: StorageChange, fill: Fill): Promise<void> {
+  /** Writes refs for wants that are here without one: a process was killed during their fill, or a branch was reset to them. */
+  async #addRefs(repository: StoredRepository, change: StorageChange, fill: Fill): Promise<void> {
     const named = new Set([...change.refs.values()].map(({ oid }) => oid));
     if (fill.wants.every((oid) => named.has(oid))) return;
     const refs = refsAfter(repository, change.refs, fill);

@@ -1,4 +1,4 @@
-import { auditQuerySchema, type AuditLog } from "../../administration/audit-log.ts";
+import { auditQuerySchema, type AuditLog } from "../../administration/read-audit-log.ts";
 import { auditPage } from "./audit-page.ts";
 import type { Pages } from "../common/pages.ts";
 

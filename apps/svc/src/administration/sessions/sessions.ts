@@ -6,7 +6,7 @@ import { actionEvent } from "../../identity/audit-source.ts";
 import type { ListedSession, Sessions } from "../../identity/login/sessions.ts";
 import type { Actor } from "../../identity/principal.ts";
 import type { SessionRecord, SessionStore } from "../../storage/store.ts";
-import type { DerivedTokens, MintedTokens } from "../tokens/derived-tokens.ts";
+import type { DerivedTokens, DerivedTokensAction } from "../tokens/derived-tokens.ts";
 import { requireAdmin, requirePerson } from "../permission.ts";
 
 export interface SessionUseCasesParts {
@@ -44,7 +44,7 @@ export class SessionUseCases {
    * @returns how many tokens were revoked
    * @throws SvcError `forbidden`, `not_found`
    */
-  async end(actor: Actor, id: string, tokens?: MintedTokens): Promise<number> {
+  async end(actor: Actor, id: string, tokens?: DerivedTokensAction): Promise<number> {
     if (id !== actor.sessionId) requirePerson(actor);
     // The session goes first, or it could make another token.
     const record = await this.#parts.sessions.revoke(actor, id);

@@ -3,7 +3,7 @@ import type { Clock, Secret } from "@devplat/base";
 import { actionEvent } from "../../identity/audit-source.ts";
 import type { AuditTrail } from "../../audit/audit-event.ts";
 import { FieldError, SvcError } from "../../errors.ts";
-import type { DerivedTokens, MintedTokens } from "./derived-tokens.ts";
+import type { DerivedTokens, DerivedTokensAction } from "./derived-tokens.ts";
 import type { SessionRecord, SessionStore } from "../../storage/store.ts";
 import { lifetimeOf } from "../../tokens/duration.ts";
 import { requireAdmin } from "../permission.ts";
@@ -82,7 +82,7 @@ export class AdminTokens {
    * @param tokens action on the tokens that were made with it
    * @throws SvcError `not_found`
    */
-  async revoke(actor: Actor, id: string, tokens: MintedTokens = "keep"): Promise<void> {
+  async revoke(actor: Actor, id: string, tokens: DerivedTokensAction = "keep"): Promise<void> {
     const { sessions, derived, audit } = this.#parts;
     const { name = "" } = await this.get(actor, id);
     if (!(await sessions.delete(id))) throw new SvcError("not_found", "No administration token has this id");

@@ -5,8 +5,8 @@ import type { AuditTrail } from "../../audit/audit-event.ts";
 import type { SessionRecord, SessionStore } from "../../storage/store.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** Action on the tokens that were made with a session or an administration token, when that ends. */
-export type MintedTokens = "revoke" | "keep";
+/** Whether tokens end with the session or administration token that made them. */
+export type DerivedTokensAction = "revoke" | "keep";
 
 export interface DerivedTokensParts {
   readonly sessions: Pick<SessionStore, "list" | "delete">;
@@ -26,22 +26,26 @@ export class DerivedTokens {
     this.#parts = parts;
   }
 
-  /** Number of valid tokens that were made with each session. Sessions without any are left out. */
+  /** Number of valid tokens that each session made, directly or through an administration token. Sessions without any are left out. */
   async count(ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const made = await this.#administrationTokens();
-    const within = new Map(ids.map((id) => [id, descendants(id, made)]));
+    const descendantsOf = new Map(ids.map((id) => [id, descendants(id, made)]));
     const counted = await this.#parts.tokens.countMintedBy([
-      ...new Set([...ids, ...[...within.values()].flat()]),
+      ...new Set([...ids, ...[...descendantsOf.values()].flat()]),
     ]);
     const counts = new Map<string, number>();
-    for (const [id, below] of within) {
+    for (const [id, below] of descendantsOf) {
       const all = [id, ...below].reduce((sum, each) => sum + (counted.get(each) ?? 0), below.length);
       if (all > 0) counts.set(id, all);
     }
     return counts;
   }
 
-  /** Revokes all of them. The session must have ended, or it could make another. @returns how many were valid */
+  /**
+   * Revokes all tokens that a session or an administration token made, directly or through another.
+   * @param id of the session or token. It must have ended, or it could make another
+   * @returns number of tokens that were valid
+   */
   async revoke(actor: Actor, id: string): Promise<number> {
     const { sessions, tokens, audit } = this.#parts;
     let revoked = await tokens.revokeMintedBy(actor, id);

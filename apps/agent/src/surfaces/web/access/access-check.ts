@@ -21,7 +21,7 @@ export interface WebAccessParts {
   readonly cookieName: string;
 }
 
-/** Decides about requests to the web port. Checks without a route run before routing. A route names the other ones. */
+/** Decides about requests to the web port. `refusal` runs before routing. Each route calls the other checks that it needs. */
 export class WebAccessCheck implements AccessCheck {
   readonly #options: WebAccessParts;
 

@@ -10,7 +10,7 @@ const FILE = "checked.json";
  * Remembers over restarts which packs of a repository were read completely and are sound, by size, time and inode.
  * Reading a large pack takes seconds. Later reads still check the checksum of each entry.
  */
-export class CheckedPacks {
+export class PacksKnownSound {
   readonly #repository: string;
 
   constructor(repositoryPath: string) {

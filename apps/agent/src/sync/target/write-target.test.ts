@@ -20,7 +20,7 @@ import { findPlaces } from "../../agent-files/places.ts";
 import { InPlaceJournal, finishInPlace } from "./in-place.ts";
 import { WriterLock } from "../lock.ts";
 import { TargetPolicy } from "./target-policy.ts";
-import { removeLeftovers, writeTarget, type Merge, type WriteResult } from "./writer.ts";
+import { removeLeftovers, writeTarget, type Merge, type WriteResult } from "./write-target.ts";
 
 let home = "";
 let file = "";
