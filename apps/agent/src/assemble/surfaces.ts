@@ -75,7 +75,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     enrolments,
     actions: new LocalActions(desktop, logger),
     remotes: undefined,
-    sshAgent: undefined,
+    sshAgent: () => undefined,
     configuration: new ConfigurationView(current),
     logger,
   };

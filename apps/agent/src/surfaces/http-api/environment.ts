@@ -39,8 +39,8 @@ export interface ApiParts {
   readonly actions: LocalActions;
   /** Managed SSH forwards; undefined where there are none. */
   readonly remotes: RemoteControl | undefined;
-  /** The SSH agent; undefined while it is off. */
-  readonly sshAgent: SshAgentControl | undefined;
+  /** The SSH agent; undefined while it is off. A reload of the configuration can turn it on and off. */
+  readonly sshAgent: () => SshAgentControl | undefined;
   /** `http://host:port` of the listener that responds. Undefined on a socket. */
   readonly origin: () => string | undefined;
   /** Lets a browser in once; undefined without a web UI. */

@@ -162,7 +162,7 @@ export async function startTestServer(
     },
     actions: new LocalActions(options.desktop ?? idleDesktop, logger),
     remotes: options.remotes,
-    sshAgent: options.sshAgent,
+    sshAgent: () => options.sshAgent,
     clipboard: options.clipboard ?? {
       copy: async (secret) => {
         copied.push(secret.reveal());
