@@ -9,6 +9,7 @@ import { ensureFolder } from "../agent-files/places.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
 import { activatedSockets } from "../surfaces/listening/activation.ts";
+import { ownTokens } from "../surfaces/socket/peer-tokens.ts";
 import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
 import { apiSocketRoutes, peerSocketRoutes } from "../surfaces/socket/routes.ts";
 import { SocketServer } from "../surfaces/socket/socket-server.ts";
@@ -118,7 +119,15 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
       new SocketServer({
         path: peerPath,
         descriptor: activated.get("peer"),
-        app: peerSocketRoutes(onSockets, offers, handouts),
+        app: peerSocketRoutes(
+          {
+            ...onSockets,
+            tokens: ownTokens(shared.view, signIn, handouts),
+            surface: "peer socket",
+            nonce: undefined,
+          },
+          offers,
+        ),
         streams: undefined,
         statusAt: (socket) => ({ peers: { socket, offers, ...handouts.status() } }),
         logger,

@@ -10,7 +10,7 @@ import type { ApiParts, Environment } from "../http-api/environment.ts";
 import { MAX_BODY_BYTES } from "../http-api/request-checks.ts";
 import { ACTION_KINDS } from "../../config/sections/action-kinds.ts";
 import type { PeerOffer } from "../../config/sections/peer-offers.ts";
-import type { TokenHandouts } from "./token-handouts.ts";
+import type { PeerTokens } from "./peer-tokens.ts";
 
 /** The API socket: the JSON API of the web port, without pages. */
 export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
@@ -35,30 +35,36 @@ export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
   return app;
 }
 
+/** Parts of a peer socket. */
+export interface PeerSocketParts extends Pick<ApiParts, "actions" | "accessCheck" | "logger"> {
+  readonly tokens: PeerTokens;
+  /** The socket, for the log. */
+  readonly surface: string;
+  /** Shown by `GET /healthz`, which proves where a socket leads; undefined: nothing is served there. */
+  readonly nonce: string | undefined;
+}
+
 /**
  * The peer socket, which may be forwarded to another host. It serves only the offers, because the root user
  * there can use it as well.
  */
-export function peerSocketRoutes(
-  parts: Pick<ApiParts, "view" | "signIn" | "actions" | "accessCheck" | "logger">,
-  offers: readonly PeerOffer[],
-  handouts: TokenHandouts,
-): Hono<Environment> {
-  const { view, signIn, logger } = parts;
+export function peerSocketRoutes(parts: PeerSocketParts, offers: readonly PeerOffer[]): Hono<Environment> {
+  const { tokens, nonce, logger } = parts;
   const app = new Hono<Environment>();
+  if (nonce !== undefined) app.get("/healthz", (c) => c.json({ status: "ok", nonce }));
   if (offers.includes("token")) {
-    app.get("/api/v1/token", (c) => {
-      if (!view.status().authenticated) return problemResponse(c, PROBLEMS.notSignedIn);
-      const token = signIn.token();
-      if (token === undefined) return problemResponse(c, PROBLEMS.noToken);
-      handouts.note();
-      return c.json({ token: token.reveal(), expires_at: view.status().auth.expires_at });
+    app.get("/api/v1/token", async (c) => {
+      const lent = await tokens.lend();
+      if (!("token" in lent)) return problemResponse(c, lent);
+      return c.json({ token: lent.token.reveal(), expires_at: lent.expiresAt });
     });
   }
   const kinds = ACTION_KINDS.filter((kind) => offers.includes(kind));
-  app.route("/", peerRoutes({ ...parts, origin: () => undefined, surface: "peer socket" }, kinds));
+  app.route("/", peerRoutes({ ...parts, origin: () => undefined }, kinds));
   app.notFound((c) => problemResponse(c, PROBLEMS.notFound));
   app.onError((error, c) => {
+    const problem = storeProblem(error);
+    if (problem !== undefined) return problemResponse(c, problem);
     logger.error({ err: error, path: c.req.path }, "request failed");
     return problemResponse(c, PROBLEMS.internal);
   });

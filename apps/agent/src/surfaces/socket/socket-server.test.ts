@@ -13,6 +13,7 @@ import type { Desktop } from "../../desktop/desktop.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
 import { MemoryView } from "../web/memory-view.test-kit.ts";
 import { PEER_OFFERS, type PeerOffer } from "../../config/sections/peer-offers.ts";
+import { ownTokens } from "./peer-tokens.ts";
 import { peerSocketRoutes } from "./routes.ts";
 import { SocketServer } from "./socket-server.ts";
 import type { HttpMethod } from "@devplat/http-client";
@@ -43,14 +44,15 @@ class TestPeer {
     this.handouts = new TokenHandouts(systemClock, logger);
     this.socket = join(folder, `${offers.join("-")}.sock`);
     const parts = {
-      view: this.view,
-      signIn: { token: () => new Secret("s.token"), invalidate: () => undefined },
+      tokens: ownTokens(this.view, { token: () => new Secret("s.token") }, this.handouts),
+      surface: "peer socket",
+      nonce: undefined,
       actions: new LocalActions(desktop, logger),
       assets: new Assets(),
       accessCheck: { isUnlocked: () => true, session: () => undefined },
       logger,
     };
-    const app = peerSocketRoutes(parts, offers, this.handouts);
+    const app = peerSocketRoutes(parts, offers);
     this.#server = new SocketServer({
       path: this.socket,
       descriptor: undefined,
