@@ -113,7 +113,7 @@ describe("the socket of a remote host", () => {
     assert.notEqual(one.peer.nonce, other.peer.nonce);
   });
 
-  it("the offers are those of the configuration that the entry wants, and nothing else is served", async () => {
+  it("only the offers that configuration and entry name are served", async () => {
     const { path } = await listen({ offers: ["browse", "token"] }, ["token", "notify"]);
     assert.equal((await send(path, "/api/v1/token")).status, 200);
     for (const [url, form] of [
