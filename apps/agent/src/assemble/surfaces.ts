@@ -9,7 +9,7 @@ import { ensureFolder } from "../agent-files/places.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
 import { activatedSockets } from "../surfaces/listening/activation.ts";
-import { ownTokens } from "../surfaces/socket/peer-tokens.ts";
+import { ownTokenRoute } from "../surfaces/socket/own-token-route.ts";
 import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
 import { apiSocketRoutes, peerSocketRoutes } from "../surfaces/socket/routes.ts";
 import { SocketServer } from "../surfaces/socket/socket-server.ts";
@@ -122,7 +122,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
         app: peerSocketRoutes(
           {
             ...onSockets,
-            tokens: ownTokens(shared.view, signIn, handouts),
+            tokens: ownTokenRoute(shared, handouts),
             surface: "peer socket",
             nonce: undefined,
           },

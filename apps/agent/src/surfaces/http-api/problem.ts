@@ -76,7 +76,6 @@ export const PROBLEM_TYPES = {
     title: "The store does not let the token do this.",
     hint: "Its policies for your token decide.",
   },
-  token_not_lendable: { status: 403, title: "No store token can be lent to this peer." },
   store_refused: {
     status: 422,
     title: "The store does not take what was sent.",

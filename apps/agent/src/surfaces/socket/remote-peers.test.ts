@@ -12,19 +12,20 @@ import { PEER_OFFERS, type PeerOffer } from "../../config/sections/peer-offers.t
 import { requestOverSocket } from "../../peers/socket-request.ts";
 import type { PeerSocket } from "../forwards/connection.ts";
 import type { RemoteEntry } from "../forwards/file/remote-entry.ts";
-import type { TokenLender } from "../forwards/token-lender.ts";
 import { notLendable } from "../forwards/tokens/child-token-store.ts";
-import type { LendSettings, LentToken } from "../forwards/tokens/child-tokens.ts";
+import type { LentToken } from "../forwards/tokens/child-tokens.ts";
+import type { LoanSettings, TokenLender } from "../forwards/tokens/token-lender.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
+import { MemoryView } from "../web/memory-view.test-kit.ts";
 import { RemotePeers } from "./remote-peers.ts";
 
 /** Lends one token, and remembers what was asked for. */
-class TestLender implements TokenLender {
-  readonly asked: [string, LendSettings][] = [];
+class TestLender implements Pick<TokenLender, "lend" | "revoke"> {
+  readonly asked: [string, LoanSettings][] = [];
   readonly revoked: string[] = [];
   refusal: Error | undefined;
 
-  async lend(owner: string, settings: LendSettings): Promise<LentToken> {
+  async lend(owner: string, settings: LoanSettings): Promise<LentToken> {
     this.asked.push([owner, settings]);
     if (this.refusal !== undefined) throw this.refusal;
     return { token: new Secret("hvs.child"), expiresAt: Date.parse("2026-11-23T12:00:00Z") };
@@ -32,10 +33,6 @@ class TestLender implements TokenLender {
 
   async revoke(owner: string): Promise<void> {
     this.revoked.push(owner);
-  }
-
-  status(): ReturnType<TokenLender["status"]> {
-    return { tokens: [], addedPolicies: [], problem: undefined };
   }
 }
 
@@ -57,7 +54,6 @@ describe("the socket of a remote host", () => {
   async function listen(
     more: Partial<RemoteEntry> = {},
     configured: readonly PeerOffer[] = PEER_OFFERS,
-    lending: { readonly lender: TokenLender | undefined } = { lender },
   ): Promise<{ path: string; peer: PeerSocket }> {
     const logger = createLogger({ format: "json", destination: { write: (line) => void log.push(line) } });
     const desktop = {
@@ -69,7 +65,8 @@ describe("the socket of a remote host", () => {
       actions: new LocalActions(desktop, logger),
       accessCheck: { isUnlocked: () => true, session: () => undefined },
       offers: () => configured,
-      ...lending,
+      lender,
+      view: new MemoryView(),
       clock: systemClock,
       logger,
     });
@@ -136,12 +133,12 @@ describe("the socket of a remote host", () => {
     const { json } = await send(path, "/api/v1/token");
     assert.deepEqual(json, { token: "hvs.child", expires_at: "2026-11-23T12:00:00.000Z" });
     assert.deepEqual(lender.asked.at(-1), [
-      "build.example.com",
-      { lend: "child", policies: ["read"], policiesStrict: true, ttlMs: 60_000 },
+      "Build.example.com",
+      { lend: "child", policies: ["read"], policiesStrict: true, ttlMs: 60_000, ask: "never" },
     ]);
     assert.deepEqual(lender.revoked, []);
     await peer.close();
-    assert.deepEqual(lender.revoked, ["build.example.com"]);
+    assert.deepEqual(lender.revoked, ["Build.example.com"]);
     assert.equal(await exists(path), false);
     assert.ok(!log.some((line) => line.includes("hvs.child")));
   });
@@ -154,11 +151,6 @@ describe("the socket of a remote host", () => {
     assert.equal(status, 403);
     assert.equal(jsonMember(json, "code"), "token_not_lendable");
     assert.match(String(jsonMember(json, "detail")), /the store adds: ops/);
-  });
-
-  it("a store without tokens lends none", async () => {
-    const { path } = await listen({}, PEER_OFFERS, { lender: undefined });
-    assert.equal((await send(path, "/api/v1/token")).status, 404);
   });
 
   it("connections beyond 32 are closed when they are accepted, and others still work", async () => {

@@ -4,14 +4,15 @@ import type { Clock } from "@devplat/base";
 import { PEER_OFFERS, type PeerOffer } from "../../config/sections/peer-offers.ts";
 import type { PeerServer, PeerSocket } from "../forwards/connection.ts";
 import type { RemoteEntry } from "../forwards/file/remote-entry.ts";
-import { borrowerOf, type TokenLender } from "../forwards/token-lender.ts";
+import type { LentToken } from "../forwards/tokens/child-tokens.ts";
+import { loanSettings, type TokenLender } from "../forwards/tokens/token-lender.ts";
 import { closeServer, createBoundedServer } from "../http-api/bounded-server.ts";
 import type { ApiParts } from "../http-api/environment.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Problem } from "../http-api/problem.ts";
 import { requestFault } from "../http-api/request-checks.ts";
-import { tokensFor } from "./peer-tokens.ts";
 import { peerSocketRoutes } from "./routes.ts";
+import { tokenRoute } from "./token-route.ts";
 import { listenOnPath } from "../listening/socket-place.ts";
 
 /** Everybody on the remote host who can open the remote socket shares these. Others are closed when they are accepted. */
@@ -20,11 +21,10 @@ const NONCE_BYTES = 16;
 /** The store may be slow; a revocation goes on after this. In milliseconds. */
 const REVOCATION_WAIT_MS = 2000;
 
-export interface RemotePeersParts extends Pick<ApiParts, "actions" | "accessCheck" | "logger"> {
+export interface RemotePeersParts extends Pick<ApiParts, "view" | "actions" | "accessCheck" | "logger"> {
   /** `api.peer.offers`. Asked for each connection. */
   readonly offers: () => readonly PeerOffer[];
-  /** Undefined: nothing is lent. */
-  readonly lender: TokenLender | undefined;
+  readonly lender: Pick<TokenLender, "lend" | "revoke">;
   readonly clock: Clock;
 }
 
@@ -38,10 +38,12 @@ export class RemotePeers implements PeerServer {
 
   /** @throws AgentError `socket_in_use` | `socket_refused` */
   async listen(path: string, entry: RemoteEntry): Promise<PeerSocket> {
-    const { logger, lender, clock } = this.#parts;
+    const { view, logger, lender, clock } = this.#parts;
+    const lend = (): Promise<LentToken> => lender.lend(entry.host, loanSettings(entry));
+    const tokens = tokenRoute({ view, lend });
     const nonce = randomBytes(NONCE_BYTES).toString("hex");
     const app = peerSocketRoutes(
-      { ...this.#parts, surface: `forward to ${entry.host}`, tokens: tokensFor(entry, lender), nonce },
+      { ...this.#parts, surface: `forward to ${entry.host}`, tokens, nonce },
       offersOf(entry, this.#parts.offers()),
     );
     const server = createBoundedServer(MAX_CONNECTIONS);
@@ -53,7 +55,7 @@ export class RemotePeers implements PeerServer {
       close: async () => {
         await placed.remove();
         await closeServer(server, () => undefined);
-        await Promise.race([lender?.revoke(borrowerOf(entry)), clock.sleep(REVOCATION_WAIT_MS)]);
+        await Promise.race([lender.revoke(entry.host), clock.sleep(REVOCATION_WAIT_MS)]);
       },
     };
   }

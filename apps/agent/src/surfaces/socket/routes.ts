@@ -10,7 +10,6 @@ import type { ApiParts, Environment } from "../http-api/environment.ts";
 import { MAX_BODY_BYTES } from "../http-api/request-checks.ts";
 import { ACTION_KINDS } from "../../config/sections/action-kinds.ts";
 import type { PeerOffer } from "../../config/sections/peer-offers.ts";
-import type { PeerTokens } from "./peer-tokens.ts";
 
 /** The API socket: the JSON API of the web port, without pages. */
 export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
@@ -37,7 +36,8 @@ export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
 
 /** Parts of a peer socket. */
 export interface PeerSocketParts extends Pick<ApiParts, "actions" | "accessCheck" | "logger"> {
-  readonly tokens: PeerTokens;
+  /** Response to requests for a store token, if tokens are offered. */
+  readonly tokens: Hono<Environment>;
   /** The socket, for the log. */
   readonly surface: string;
   /** Shown by `GET /healthz`, which proves where a socket leads; undefined: nothing is served there. */
@@ -52,19 +52,11 @@ export function peerSocketRoutes(parts: PeerSocketParts, offers: readonly PeerOf
   const { tokens, nonce, logger } = parts;
   const app = new Hono<Environment>();
   if (nonce !== undefined) app.get("/healthz", (c) => c.json({ status: "ok", nonce }));
-  if (offers.includes("token")) {
-    app.get("/api/v1/token", async (c) => {
-      const lent = await tokens.lend();
-      if (!("token" in lent)) return problemResponse(c, lent);
-      return c.json({ token: lent.token.reveal(), expires_at: lent.expiresAt });
-    });
-  }
+  if (offers.includes("token")) app.route("/", tokens);
   const kinds = ACTION_KINDS.filter((kind) => offers.includes(kind));
   app.route("/", peerRoutes({ ...parts, origin: () => undefined }, kinds));
   app.notFound((c) => problemResponse(c, PROBLEMS.notFound));
   app.onError((error, c) => {
-    const problem = storeProblem(error);
-    if (problem !== undefined) return problemResponse(c, problem);
     logger.error({ err: error, path: c.req.path }, "request failed");
     return problemResponse(c, PROBLEMS.internal);
   });

@@ -13,7 +13,7 @@ import type { Desktop } from "../../desktop/desktop.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
 import { MemoryView } from "../web/memory-view.test-kit.ts";
 import { PEER_OFFERS, type PeerOffer } from "../../config/sections/peer-offers.ts";
-import { ownTokens } from "./peer-tokens.ts";
+import { ownTokenRoute } from "./own-token-route.ts";
 import { peerSocketRoutes } from "./routes.ts";
 import { SocketServer } from "./socket-server.ts";
 import type { HttpMethod } from "@devplat/http-client";
@@ -44,7 +44,10 @@ class TestPeer {
     this.handouts = new TokenHandouts(systemClock, logger);
     this.socket = join(folder, `${offers.join("-")}.sock`);
     const parts = {
-      tokens: ownTokens(this.view, { token: () => new Secret("s.token") }, this.handouts),
+      tokens: ownTokenRoute(
+        { view: this.view, signIn: { token: () => new Secret("s.token") } },
+        this.handouts,
+      ),
       surface: "peer socket",
       nonce: undefined,
       actions: new LocalActions(desktop, logger),
