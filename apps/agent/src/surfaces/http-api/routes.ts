@@ -6,11 +6,11 @@ import { problemResponse } from "./problem-response.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { headersOnly } from "./headers-only.ts";
 import { isFromForeignPage } from "./request-checks.ts";
-import { metricsText } from "./metrics.ts";
+import { metricsText } from "./status/metrics.ts";
 import { peerRoutes } from "./peer-routes.ts";
 import { PROBLEMS } from "./problem.ts";
 import { secretRoutes } from "./secret-routes.ts";
-import { API_CHANNEL, statusDocument } from "./status-document.ts";
+import { API_CHANNEL, statusDocument } from "./status/status-document.ts";
 import { VERSION } from "../../version.ts";
 
 /** The JSON API below /api/, and /metrics. All responses except secrets come from memory. */

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { problemResponse } from "../http-api/problem-response.ts";
-import { readiness } from "../http-api/health.ts";
+import { readiness } from "../http-api/status/health.ts";
 import { peerRoutes } from "../http-api/peer-routes.ts";
 import { PROBLEMS } from "../http-api/problem.ts";
 import { apiRoutes } from "../http-api/routes.ts";

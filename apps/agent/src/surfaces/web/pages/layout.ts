@@ -1,6 +1,6 @@
 import { html, page, raw, type Assets, type Html } from "@devplat/web-kit";
 import { BRAND } from "../../../brand.ts";
-import { liveStatus } from "../../http-api/status-document.ts";
+import { liveStatus } from "../../http-api/status/status-document.ts";
 import type { AgentStatus } from "../../../status.ts";
 import { canSignOut } from "../state/sign-out-rule.ts";
 import { storeNotice } from "./notices.ts";

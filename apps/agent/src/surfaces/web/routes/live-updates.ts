@@ -1,6 +1,6 @@
 import type { Logger, Secret } from "@devplat/base";
 import type { EventFrame, EventStreams } from "@devplat/web-kit";
-import { API_CHANNEL, liveStatus, statusDocument } from "../../http-api/status-document.ts";
+import { API_CHANNEL, liveStatus, statusDocument } from "../../http-api/status/status-document.ts";
 import type { AgentStatus, DaemonView } from "../../../status.ts";
 import { enrolmentViews, type EnrolmentControl } from "./enrolment-views.ts";
 import { liveParts } from "../pages/live-topics.ts";

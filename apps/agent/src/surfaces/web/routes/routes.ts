@@ -4,7 +4,7 @@ import { bodyLimit } from "hono/body-limit";
 import { sessionCookie } from "@devplat/web-kit";
 import { NOT_TRIED_YET } from "../../../auth/sign-in.ts";
 import { headersOnly } from "../../http-api/headers-only.ts";
-import { readiness } from "../../http-api/health.ts";
+import { readiness } from "../../http-api/status/health.ts";
 import { PROBLEMS } from "../../http-api/problem.ts";
 import { removedEndpoint } from "../../http-api/removed.ts";
 import { apiRoutes } from "../../http-api/routes.ts";

@@ -1,4 +1,4 @@
-import type { AgentStatus } from "../../status.ts";
+import type { AgentStatus } from "../../../status.ts";
 
 /**
  * - `ready`: signed in, the first cycle is done, and the store answers.

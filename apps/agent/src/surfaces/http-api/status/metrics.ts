@@ -1,4 +1,4 @@
-import type { AgentStatus, RuleStatus } from "../../status.ts";
+import type { AgentStatus, RuleStatus } from "../../../status.ts";
 import { readiness } from "./health.ts";
 import { liveStatus } from "./status-document.ts";
 

@@ -1,4 +1,4 @@
-import type { AgentStatus, PublicStatus } from "../../status.ts";
+import type { AgentStatus, PublicStatus } from "../../../status.ts";
 
 /** Streams of the API get the status as JSON, on this channel. */
 export const API_CHANNEL = "api";
