@@ -30,6 +30,17 @@ export const hostKeySchema = z
   })
   .meta({ id: "HostKey" });
 
+/** A key that a host has shown and that nobody has confirmed. */
+export const offeredKeySchema = z
+  .object({
+    host: text.describe("`host:port` of the remote or of one of its jump hosts"),
+    ...hostKeySchema.shape,
+    known: z.boolean().describe("The user's known_hosts has exactly this key for the host"),
+    pinned: text.nullable().describe("Fingerprint of the key that is pinned for the host now"),
+  })
+  .meta({ id: "OfferedHostKey" });
+export type OfferedKeyView = z.infer<typeof offeredKeySchema>;
+
 export const remoteViewSchema = z
   .object({
     host: text,

@@ -29,8 +29,10 @@ export interface DescribedOperation {
   readonly parameters?: Readonly<Record<string, string>>;
   readonly query?: z.ZodType | undefined;
   readonly headers?: z.ZodType | undefined;
-  /** Request body. `type` is its media type. Default: JSON. */
-  readonly body?: { readonly schema: z.ZodType; readonly type?: string } | undefined;
+  /** Request body. `type` is its media type. Default: JSON. An optional one may be left out. */
+  readonly body?:
+    | { readonly schema: z.ZodType; readonly type?: string; readonly optional?: true }
+    | undefined;
   readonly responses: Readonly<Record<number, DescribedResponse>>;
   /** Meaning of problems by status. `default` is for every other status. */
   readonly problems: Readonly<Record<string, string>>;
@@ -125,7 +127,7 @@ function describe(each: DescribedOperation, schemas: NamedSchemas, problem: Json
     parameters: parametersOf(each, schemas),
     ...(body !== undefined && {
       requestBody: {
-        required: true,
+        required: body.optional !== true,
         content: { [body.type ?? JSON_TYPE]: { schema: schemas.of(body.schema, "input") } },
       },
     }),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { parseFields } from "@devplat/secret-store";
+import { failedDial, fingerprintOf, MemoryRemotes, remoteView } from "../forwards/memory-remotes.test-kit.ts";
 import type { RouteParts } from "../web/routes/route-parts.ts";
 import { ruleView, signedIn } from "../web/memory-view.test-kit.ts";
 import {
@@ -26,6 +27,21 @@ interface OpenApi {
   };
 }
 
+const remotes = new MemoryRemotes([
+  remoteView("build"),
+  remoteView("failed", {
+    state: "offline",
+    proven: false,
+    error: { class: "dns", message: "no address", advice: "Check the name." },
+    next_attempt_at: signedIn.time,
+    tokens: {
+      lent: [{ created_at: signedIn.time, expires_at: signedIn.time, last_used_at: null, handouts: 1 }],
+      added_policies: ["default"],
+      problem: "denied",
+      asking: true,
+    },
+  }),
+]);
 let server: TestServer;
 let document: OpenApi;
 before(async () => {
@@ -33,6 +49,7 @@ before(async () => {
     configuration: "store: { driver: embedded }\nenrolments: {a: {engine: ssh}}",
     editablePaths: ["tools"],
     token: "hvs.held",
+    remotes,
   });
   const run = {
     at: signedIn.time,
@@ -65,6 +82,8 @@ const form = (path: string, body: string) => (): Promise<Answer> =>
   });
 const secret = (method: string, name: string, body?: string) => (): Promise<Answer> =>
   change(method, `/api/v1/secrets/tools/${name}`, body === undefined ? {} : { body });
+const remote = (method: string, rest: string, body?: object) => (): Promise<Answer> =>
+  change(method, `/api/v1/ssh/remotes${rest}`, body === undefined ? {} : { body: JSON.stringify(body) });
 
 /** For each operation that the document describes: requests whose responses it has to describe. */
 const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
@@ -98,6 +117,35 @@ const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
     secret("PUT", "replaced", "no JSON"),
   ],
   "DELETE /api/v1/secrets/{path}": [secret("DELETE", "deleted"), secret("DELETE", "deleted")],
+  "GET /api/v1/ssh/remotes": [get("/api/v1/ssh/remotes")],
+  "POST /api/v1/ssh/remotes": [
+    remote("POST", "", { host: "new" }),
+    remote("POST", "", { host: "NEW" }),
+    () => {
+      remotes.failure = failedDial("refused");
+      return remote("POST", "", { host: "other" })();
+    },
+    () => {
+      const [key] = [remoteView("").host_key ?? assert.fail()];
+      remotes.offered = [{ ...key, host: "other:22", known: true, pinned: fingerprintOf("O") }];
+      return remote("POST", "", { host: "other" })();
+    },
+  ],
+  "PATCH /api/v1/ssh/remotes/{host}": [
+    remote("PATCH", "/build", { ask: "first" }),
+    remote("PATCH", "/build", { a: 1 }),
+  ],
+  "DELETE /api/v1/ssh/remotes/{host}": [remote("DELETE", "/new"), remote("DELETE", "/new")],
+  "POST /api/v1/ssh/remotes/{host}/host-key": [
+    remote("POST", "/build/host-key"),
+    remote("POST", "/build/host-key", { accept_fingerprint: fingerprintOf("A") }),
+  ],
+  "POST /api/v1/ssh/remotes/{host}/retry": [
+    remote("POST", "/build/retry"),
+    remote("POST", "/elsewhere/retry"),
+  ],
+  "POST /api/v1/ssh/remotes/{host}/revoke": [remote("POST", "/build/revoke")],
+  "POST /api/v1/ssh/remotes/{host}/consent": [remote("POST", "/build/consent", { allowed: true })],
   "POST /api/v1/remote/browse": [
     form("/api/v1/remote/browse", "url=https%3A%2F%2Fexample.test%2F"),
     form("/api/v1/remote/browse", "url=file"),
@@ -122,7 +170,7 @@ describe("/api/openapi.json", () => {
     const { routes } = apiRoutes({ secrets: {} } as unknown as RouteParts);
     const served = routes
       .filter(({ method, path }) => method !== "ALL" && path.startsWith("/api/"))
-      .map(({ method, path }) => `${method} ${path.replace("*", "{path}")}`);
+      .map(({ method, path }) => `${method} ${path.replace("*", "{path}").replace(":host", "{host}")}`);
     assert.deepEqual(described.toSorted(), [...new Set(served)].toSorted());
     assert.deepEqual(Object.keys(SAMPLES).toSorted(), described.toSorted(), "a sample for each");
   });
@@ -133,6 +181,10 @@ describe("/api/openapi.json", () => {
       const responses = document.paths[path]?.[method.toLowerCase()]?.responses ?? {};
       for (const sample of samples) {
         const response = await sample();
+        if (response.status === 204) {
+          assert.ok("204" in responses && response.body === "");
+          continue;
+        }
         const content = (responses[response.status] ?? responses["default"])?.content ?? {};
         const type = response.status < 400 ? "application/json" : "application/problem+json";
         assert.equal((response.headers["content-type"] ?? "").split(";")[0], type);

@@ -8,6 +8,9 @@ import {
 import { z } from "zod";
 import { NOTIFICATION_LEVELS } from "../../desktop/notification.ts";
 import { agentStatusSchema, cycleResultSchema, publicStatusSchema, ruleViewSchema } from "../../status.ts";
+import { offeredKeySchema, remoteViewSchema } from "../../remote-view.ts";
+import { FAILURE_CLASSES } from "../forwards/openssh/failure.ts";
+import { consentBody, newRemoteBody, remoteEditBody, repinBody } from "../forwards/remote-request.ts";
 import { PROBLEM_TYPES } from "./problem.ts";
 
 /** Description of an operation. Left out: everything that is the same for all of them. */
@@ -32,6 +35,7 @@ const secretPath = {
 };
 const secretBody = { schema: z.object({ fields: values }) };
 const ifMatch = (meaning: string): z.ZodRawShape => ({ "If-Match": text.optional().describe(meaning) });
+const remoteHost = { host: "Host of a remote, without regard to case, percent-encoded." };
 const CSRF = { "X-CSRF-Token": text.describe("From /api/v1/csrf.") };
 
 function operation(
@@ -76,6 +80,20 @@ function peerAction(kind: string, summary: string, done: string, form: z.ZodType
     },
     { body: { schema: form, type: "application/x-www-form-urlencoded" } },
   );
+}
+
+/** An action on one remote. */
+function remoteAction(
+  action: string,
+  summary: string,
+  responses: Readonly<Record<number, DescribedResponse>>,
+  body?: DescribedOperation["body"],
+): DescribedOperation {
+  return operation("POST", `/api/v1/ssh/remotes/{host}/${action}`, summary, responses, {
+    parameters: remoteHost,
+    headers: CSRF,
+    body,
+  });
 }
 
 /** Every route of the JSON API. */
@@ -183,6 +201,65 @@ const OPERATIONS: readonly DescribedOperation[] = [
       },
     },
   ),
+  get(
+    "/api/v1/ssh/remotes",
+    "Managed SSH forwards with their state",
+    "The remotes in the order of ssh.yaml",
+    z.object({
+      remotes: z.array(remoteViewSchema),
+      file_problem: text.nullable().describe("Why ssh.yaml cannot be used now; running forwards stay up"),
+    }),
+  ),
+  operation(
+    "POST",
+    "/api/v1/ssh/remotes",
+    "Adds a remote: learns the host's key, connects once, then saves it",
+    {
+      201: {
+        description:
+          "Saved; 409 host_key_unknown while nobody has confirmed the host's key, 422 if the connection failed",
+        schema: remoteViewSchema,
+      },
+    },
+    { headers: CSRF, body: { schema: newRemoteBody } },
+  ),
+  operation(
+    "PATCH",
+    "/api/v1/ssh/remotes/{host}",
+    "Changes a remote. Null takes the default of a key again",
+    { 200: { description: "Changed", schema: remoteViewSchema } },
+    { parameters: remoteHost, headers: CSRF, body: { schema: remoteEditBody } },
+  ),
+  operation(
+    "DELETE",
+    "/api/v1/ssh/remotes/{host}",
+    "Removes a remote and ends its forward",
+    { 204: { description: "Removed" } },
+    { parameters: remoteHost, headers: CSRF },
+  ),
+  remoteAction(
+    "host-key",
+    "Asks the host for its key again and pins it",
+    {
+      200: {
+        description: "Pinned; 409 host_key_unknown, with the key, while nobody has confirmed it",
+        schema: remoteViewSchema,
+      },
+    },
+    { schema: repinBody, optional: true },
+  ),
+  remoteAction("retry", "Tries to connect now", {
+    202: { description: "It is tried", schema: z.object({ status: z.literal("retrying") }) },
+  }),
+  remoteAction("revoke", "Revokes the tokens that are lent to the host", {
+    204: { description: "Revoked" },
+  }),
+  remoteAction(
+    "consent",
+    "Answers the question whether a token may be lent to the host",
+    { 204: { description: "Answered" } },
+    { schema: consentBody },
+  ),
   peerAction("browse", "Opens a web address in this host's browser", "opened", z.object({ url: webUrl })),
   peerAction(
     "notify",
@@ -215,7 +292,12 @@ export function apiDocument(release: string): Json {
     },
     operations: OPERATIONS,
     problemTypes: PROBLEM_TYPES,
-    problemExtensions: { error: text.describe("The same as detail") },
+    problemExtensions: {
+      error: text.describe("The same as detail"),
+      offered: offeredKeySchema.optional().describe("With host_key_unknown: the key to be confirmed"),
+      class: z.enum(FAILURE_CLASSES).optional().describe("With connection_failed: kind of the failure"),
+      line: z.int().nonnegative().optional().describe("With file_invalid: line of the fault; 0: none"),
+    },
     securitySchemes: { webKey: { type: "http", scheme: "bearer" } },
     security: [{}, { webKey: [] }],
   });

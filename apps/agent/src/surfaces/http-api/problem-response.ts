@@ -2,15 +2,25 @@ import type { ServerResponse } from "node:http";
 import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit";
 import type { Context } from "hono";
 import type { Environment } from "./environment.ts";
-import { PROBLEM_TYPES, documentOf, type Problem, type ProblemStatus } from "./problem.ts";
+import {
+  PROBLEM_TYPES,
+  documentOf,
+  type Problem,
+  type ProblemExtensions,
+  type ProblemStatus,
+} from "./problem.ts";
 
 /** A host that waits for consent asks again after this, in seconds. */
 const CONSENT_RETRY_SECONDS = 2;
 
 /** Responds with a problem document. */
-export function problemResponse(c: Context<Environment>, problem: Problem): Response {
+export function problemResponse(
+  c: Context<Environment>,
+  problem: Problem,
+  extensions?: ProblemExtensions,
+): Response {
   const headers = { "Content-Type": PROBLEM_MEDIA_TYPE };
-  return c.body(JSON.stringify(documentOf(problem)), problemStatus(c, problem), headers);
+  return c.body(JSON.stringify(documentOf(problem, extensions)), problemStatus(c, problem), headers);
 }
 
 /** A problem's status, with the headers that go with it already set. */

@@ -4,6 +4,8 @@ import {
   type ProblemDocument,
   type ProblemTypes,
 } from "@devplat/web-kit";
+import type { OfferedKeyView } from "../../remote-view.ts";
+import type { FailureClass } from "../forwards/openssh/failure.ts";
 
 /** Every error code of the JSON API and of the pages. */
 export const PROBLEM_TYPES = {
@@ -87,6 +89,23 @@ export const PROBLEM_TYPES = {
     hint: "'agent status' says since when. Try again later.",
   },
   not_found: { status: 404, title: "Nothing is served or stored there." },
+  host_unknown: {
+    status: 404,
+    title: "There is no remote of this host.",
+    hint: "GET /api/v1/ssh/remotes lists them.",
+  },
+  host_exists: { status: 409, title: "There is a remote of this host.", hint: "PATCH changes it." },
+  host_key_unknown: {
+    status: 409,
+    title: "Nobody has confirmed the key of this host.",
+    hint: "Compare its fingerprint with one from the host's administrator, then repeat the request with accept_fingerprint.",
+  },
+  file_invalid: { status: 409, title: "The file of the remotes cannot be used." },
+  connection_failed: { status: 422, title: "The host cannot be connected to. Nothing was saved." },
+  remote_refused: {
+    status: 422,
+    title: "A forward to this host cannot be made like this. Nothing was saved.",
+  },
   removed: { status: 404, title: "What was served there has been removed." },
   sync_failed: {
     status: 502,
@@ -106,9 +125,22 @@ export type ProblemStatus = (typeof PROBLEM_TYPES)[ProblemCode]["status"];
 /** A refused request: the reason, and what to do. */
 export type Problem = CommonProblem<ProblemCode>;
 
+/** Members of problems of remotes, in addition to the common ones. */
+export interface ProblemExtensions {
+  /** With `host_key_unknown`: the key to be confirmed. */
+  readonly offered?: OfferedKeyView;
+  /** With `connection_failed`. */
+  readonly class?: FailureClass;
+  /** With `file_invalid`: line of the fault, which counts from 1; 0 if it has no line. */
+  readonly line?: number;
+}
+
 /** The problem document. `error` is the same as `detail`: clients from before RFC 9457 read it. */
-export function documentOf(problem: Problem): ProblemDocument<ProblemCode> & { readonly error: string } {
-  return problemDocument(PROBLEM_TYPES, problem, { error: problem.detail });
+export function documentOf(
+  problem: Problem,
+  extensions: ProblemExtensions = {},
+): ProblemDocument<ProblemCode> & ProblemExtensions & { readonly error: string } {
+  return problemDocument(PROBLEM_TYPES, problem, { error: problem.detail, ...extensions });
 }
 
 /** Problems whose words are always the same. */
@@ -180,6 +212,18 @@ export const PROBLEMS = {
   notJson: {
     detail: "A secret is written with Content-Type: application/json.",
     code: "unsupported_media_type",
+  },
+  remoteNotJson: {
+    detail: "A remote is sent with Content-Type: application/json.",
+    code: "unsupported_media_type",
+  },
+  remoteTooLarge: {
+    detail: "The request body is larger than 64 KiB.",
+    code: "body_too_large",
+  },
+  noRemotes: {
+    detail: "This daemon has no managed SSH forwards.",
+    code: "not_found",
   },
   notForm: {
     detail: "A peer action is asked for with Content-Type: application/x-www-form-urlencoded.",

@@ -9,6 +9,7 @@ import { isFromForeignPage } from "./request-checks.ts";
 import { metricsText } from "./status/metrics.ts";
 import { peerRoutes } from "./peer-routes.ts";
 import { PROBLEMS } from "./problem.ts";
+import { remoteRoutes } from "./remote-routes.ts";
 import { secretRoutes } from "./secret-routes.ts";
 import { API_CHANNEL, statusDocument } from "./status/status-document.ts";
 import { VERSION } from "../../version.ts";
@@ -85,6 +86,8 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
 
   app.use("/api/v1/secrets/*", signedInOnly);
   app.route("/", secretRoutes(parts, withCsrfToken));
+
+  app.route("/", remoteRoutes(parts, withCsrfToken));
 
   app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {
     const { job, done } = view.syncNow();

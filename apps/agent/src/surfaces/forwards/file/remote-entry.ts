@@ -60,7 +60,7 @@ export function parseHops(text: string): Hop[] | undefined {
 }
 
 /** Why a path cannot be the socket on a remote host; undefined if it can. */
-function remoteSocketFault(path: string): string | undefined {
+export function remoteSocketFault(path: string): string | undefined {
   if (Buffer.byteLength(path) > MAX_REMOTE_SOCKET_BYTES) {
     return `must be at most ${MAX_REMOTE_SOCKET_BYTES} bytes long`;
   }
@@ -71,13 +71,16 @@ function remoteSocketFault(path: string): string | undefined {
 }
 
 /** A text whose fault a function names. */
-const checkedText = (fault: (text: string) => string | undefined) =>
+export const checkedText = (fault: (text: string) => string | undefined) =>
   z.string().superRefine((text, context) => {
     const message = fault(text);
     if (message !== undefined) context.addIssue({ code: "custom", message });
   });
 
-const hostKey = z.string().regex(HOST_KEY, { message: "expected a host key such as: ssh-ed25519 AAAA…" });
+export const remoteHost = checkedText(hostFault);
+export const hostKey = z
+  .string()
+  .regex(HOST_KEY, { message: "expected a host key such as: ssh-ed25519 AAAA…" });
 
 /** The keys that may be changed after an entry was added, as they stand in the file. */
 export const remoteSettings = z.strictObject({
@@ -97,7 +100,7 @@ const { port, remote_socket, enabled, ...others } = remoteSettings.shape;
 /** @param defaultSocket path of the socket in an entry that names none */
 function remoteEntry(defaultSocket: string) {
   return z.strictObject({
-    host: checkedText(hostFault),
+    host: remoteHost,
     port: port.default(DEFAULT_PORT),
     remote_socket: remote_socket.default(defaultSocket),
     host_key: hostKey.optional(),

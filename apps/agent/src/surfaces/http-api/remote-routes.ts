@@ -1,0 +1,166 @@
+import { ConfigError, formatProblem, validateConfig } from "@devplat/config";
+import { Hono, type Context, type MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import type { z } from "zod";
+import type { RemoteControl, RemoteEdit } from "../forwards/remote-control.ts";
+import {
+  acceptedOf,
+  consentBody,
+  emptyBody,
+  newRemoteBody,
+  remoteEditBody,
+  repinBody,
+} from "../forwards/remote-request.ts";
+import type { ApiParts, Environment } from "./environment.ts";
+import { problemResponse } from "./problem-response.ts";
+import { PROBLEMS, type Problem } from "./problem.ts";
+import { remoteProblem, unconfirmedKeyProblem } from "./remote-problem.ts";
+
+const REMOTES = "/api/v1/ssh/remotes";
+const REMOTE = `${REMOTES}/:host`;
+/** A remote with long lists has a few kilobytes. In bytes. */
+const MAX_REMOTE_BODY_BYTES = 64 * 1024;
+
+/** A request that is refused before it reaches the remotes. */
+class BodyFault extends Error {
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail);
+    this.problem = problem;
+  }
+}
+
+/**
+ * Managed SSH forwards over the JSON API. They need no store token: only lending one does. Hosts are compared without case.
+ *
+ * @param mutation checks before every change (CSRF token)
+ */
+export function remoteRoutes(
+  { remotes, surface, logger }: Pick<ApiParts, "remotes" | "surface" | "logger">,
+  mutation: MiddlewareHandler<Environment>,
+): Hono<Environment> {
+  const app = new Hono<Environment>();
+  const limit = bodyLimit({
+    maxSize: MAX_REMOTE_BODY_BYTES,
+    onError: (c) => problemResponse(c, PROBLEMS.remoteTooLarge),
+  });
+  const control = (): RemoteControl => {
+    if (remotes === undefined) throw new BodyFault(PROBLEMS.noRemotes);
+    return remotes;
+  };
+  const note = (host: string, action: string): void => logger.info({ host, by: surface }, action);
+
+  app.get(REMOTES, (c) => {
+    const all = control();
+    return c.json({ remotes: all.list(), file_problem: all.fileProblem() ?? null });
+  });
+
+  app.post(REMOTES, limit, mutation, async (c) => {
+    const { host, host_key, accept_fingerprint, force = false, ...settings } = await body(c, newRemoteBody);
+    const added = await control().add(
+      {
+        host,
+        settings: settings as RemoteEdit,
+        hostKey: host_key,
+        accepted: acceptedOf(accept_fingerprint),
+        force,
+      },
+      c.req.raw.signal,
+    );
+    if (added.state === "unconfirmed") return unconfirmed(c, added.offered);
+    note(host, "remote added");
+    return c.json(added.remote, 201);
+  });
+
+  app.patch(REMOTE, limit, mutation, async (c) => {
+    const settings = await body(c, remoteEditBody);
+    const host = c.req.param("host");
+    const remote = await control().edit(host, settings as RemoteEdit);
+    note(host, "remote changed");
+    return c.json(remote);
+  });
+
+  app.delete(REMOTE, limit, mutation, async (c) => {
+    const host = c.req.param("host");
+    await control().remove(host);
+    note(host, "remote removed");
+    return c.body(null, 204);
+  });
+
+  app.post(`${REMOTE}/host-key`, limit, mutation, async (c) => {
+    const { accept_fingerprint } = await body(c, repinBody, {});
+    const host = c.req.param("host");
+    const pinned = await control().repin(host, acceptedOf(accept_fingerprint), c.req.raw.signal);
+    if (pinned.state === "unconfirmed") return unconfirmed(c, pinned.offered);
+    note(host, "host key of a remote pinned");
+    return c.json(pinned.remote);
+  });
+
+  app.post(`${REMOTE}/retry`, limit, mutation, async (c) => {
+    await body(c, emptyBody, {});
+    control().retry(c.req.param("host"));
+    return c.json({ status: "retrying" }, 202);
+  });
+
+  app.post(`${REMOTE}/revoke`, limit, mutation, async (c) => {
+    await body(c, emptyBody, {});
+    const host = c.req.param("host");
+    await control().revoke(host);
+    note(host, "tokens lent to a remote revoked");
+    return c.body(null, 204);
+  });
+
+  app.post(`${REMOTE}/consent`, limit, mutation, async (c) => {
+    const { allowed } = await body(c, consentBody);
+    const host = c.req.param("host");
+    control().consent(host, allowed);
+    note(host, allowed ? "lending to a remote allowed" : "lending to a remote refused");
+    return c.body(null, 204);
+  });
+
+  app.onError((error, c) => {
+    if (error instanceof BodyFault) return problemResponse(c, error.problem);
+    const found = remoteProblem(error);
+    if (found === undefined) throw error;
+    logger.debug({ err: error }, "a request for remotes was refused");
+    return problemResponse(c, found.problem, found.extensions);
+  });
+  return app;
+}
+
+function unconfirmed(
+  c: Context<Environment>,
+  offered: Parameters<typeof unconfirmedKeyProblem>[0],
+): Response {
+  const { problem, extensions } = unconfirmedKeyProblem(offered);
+  return problemResponse(c, problem, extensions);
+}
+
+/**
+ * The checked body of a request.
+ * @param missing value of an empty body; without it the request needs one
+ * @throws BodyFault, which names keys and never quotes a value
+ */
+async function body<T>(c: Context<Environment>, schema: z.ZodType<T>, missing?: object): Promise<T> {
+  const bytes = await c.req.arrayBuffer();
+  if (bytes.byteLength === 0 && missing !== undefined) return schema.parse(missing);
+  const [type = ""] = (c.req.header("Content-Type") ?? "").split(";", 1);
+  if (type.trim().toLowerCase() !== "application/json") throw new BodyFault(PROBLEMS.remoteNotJson);
+  let document: unknown;
+  try {
+    document = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    throw refused("it is not JSON in UTF-8");
+  }
+  try {
+    return validateConfig(schema, document, () => ({ source: "", line: 0, column: 0 }));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw refused(error.problems.map(formatProblem).join("; "));
+  }
+}
+
+function refused(fault: string): BodyFault {
+  return new BodyFault({ code: "bad_request", detail: `The body was refused: ${fault}.` });
+}
