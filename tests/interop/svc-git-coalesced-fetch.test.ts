@@ -416,6 +416,24 @@ describe("time limits, queue and eviction", () => {
     }
   });
 
+  it("a fetch that ends after its repository was removed from the list stores nothing [svc 4.15]", async () => {
+    const stand = await startStand();
+    try {
+      const one = await cold(stand, "leaving");
+      const go = Promise.withResolvers<void>();
+      stand.codeHost.inject({ path: /leaving/, command: "fetch", times: 1 }, { until: go.promise });
+      const running = stand.post("org/leaving", one.fetch);
+      await until(() => stand.upstream("fetch") === 1);
+      stand.unlist("org", "leaving");
+      go.resolve();
+      assert.equal((await running).status, 200);
+      await stand.cache.settled();
+      assert.deepEqual(await stored(one.folder), []);
+    } finally {
+      await stand.stop();
+    }
+  });
+
   it("files of an interrupted run are removed at start, complete files stay [svc 3.5]", async () => {
     const stand = await startStand();
     try {

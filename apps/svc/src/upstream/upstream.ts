@@ -129,7 +129,10 @@ export class Upstream {
   async send(request: UpstreamRequest): Promise<UpstreamResponse> {
     const response = await this.#sendFresh(request);
     if (response.status !== 401) return response;
-    const renewed = await request.renew?.();
+    const renewed = await request.renew?.().catch((error: unknown) => {
+      response.cancel();
+      throw error;
+    });
     if (renewed === undefined) return response;
     if (!isRepeatable(request)) return { ...response, renewed: true };
     response.cancel();

@@ -67,10 +67,15 @@ export class ResponseRecorder {
       this.#parts.faults.once(repository, outcome.diskError, NOT_STORED);
     }
     const isSame = generation === repository.generation && areSameRefs(wantedRefs, led.check.wantedRefs);
-    const stored = key !== undefined && outcome.storable && isSame;
+    const stored = key !== undefined && outcome.storable && isSame && this.#isListed(repository);
     if (stored) await this.#commit(repository, pending, led);
     await pending.discard();
     return { ...outcome, stored };
+  }
+
+  /** Whether the repository is still listed. It may have been removed from the list during the fetch. */
+  #isListed({ id }: CachedRepository): boolean {
+    return this.#parts.policies.find(id.owner, id.name) !== undefined;
   }
 
   async #commit(repository: CachedRepository, pending: PendingResponse, led: LedFetch): Promise<void> {
