@@ -1,6 +1,6 @@
 import { backoffMs, type Clock, type Logger } from "@devplat/base";
 import { SecretStoreError, type SecretChange, type SecretStore } from "@devplat/secret-store";
-import type { AgentStatus } from "../status.ts";
+import type { StoreChanges } from "../secrets/folder/store-changes.ts";
 
 /** Waits before a broken event stream is opened again. */
 const BACKOFF = { firstMs: 500, maxMs: 30_000 } as const;
@@ -13,7 +13,7 @@ const DENIED_MS = 5 * 60_000;
 /** Policy that a token needs for events, where the store has them. */
 const EVENTS_POLICY = 'path "sys/events/subscribe/kv-v2/*" { capabilities = ["read"] }';
 
-export type EventsState = AgentStatus["sync"]["events"];
+export type EventsState = StoreChanges["state"];
 
 export interface StoreWatchParts {
   readonly store: Pick<SecretStore, "watch">;
@@ -29,12 +29,13 @@ export interface StoreWatchListener {
   readonly onRefused?: () => void;
 }
 
-/** Follows the store's event stream, and always opens it again. Its user polls while it is not connected. */
-export class StoreWatch {
+/** Follows the store's event stream, and always opens it again. Its users poll while it is not connected. */
+export class StoreWatch implements StoreChanges {
   readonly #parts: StoreWatchParts;
   /** The failure that was logged last. The same failure is logged once. */
   #loggedFailure = "";
   #state: EventsState = "polling";
+  readonly #listeners = new Set<(change: SecretChange) => void>();
 
   constructor(parts: StoreWatchParts) {
     this.#parts = parts;
@@ -43,6 +44,17 @@ export class StoreWatch {
   /** `connected` while the stream is open. */
   get state(): EventsState {
     return this.#state;
+  }
+
+  onChange(listener: (change: SecretChange) => void, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    this.#listeners.add(listener);
+    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+  }
+
+  /** Tells the listeners of {@link onChange} about a change that this process has made. A store without events does not. */
+  announce(change: SecretChange): void {
+    for (const listener of this.#listeners) listener(change);
   }
 
   /** Runs until the signal fires. Never throws. */
@@ -80,6 +92,7 @@ export class StoreWatch {
       };
       for await (const change of store.watch(signal, opened)) {
         logger.debug({ path: change.path, kind: change.kind }, "secret changed");
+        this.announce(change);
         onChange(change);
       }
       return undefined;
