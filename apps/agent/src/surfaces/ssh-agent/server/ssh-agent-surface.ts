@@ -1,23 +1,38 @@
+import type { Logger } from "@devplat/base";
 import type { Surface, SurfaceStatus } from "../../surface.ts";
 import type { SshAgent } from "./ssh-agent.ts";
 
-/** The SSH agent as a surface. */
+/** The SSH agent as a surface. A socket that cannot be opened is logged, and never keeps the daemon from its other work. */
 export class SshAgentSurface implements Surface {
-  readonly #agent: SshAgent;
+  readonly #agent: Pick<SshAgent, "start" | "reload" | "stop">;
+  readonly #logger: Logger;
+  #isStarted = false;
 
-  constructor(agent: SshAgent) {
+  constructor(agent: Pick<SshAgent, "start" | "reload" | "stop">, logger: Logger) {
     this.#agent = agent;
+    this.#logger = logger;
   }
 
   async start(): Promise<void> {
-    await this.#agent.start();
+    try {
+      await this.#agent.start();
+      this.#isStarted = true;
+    } catch (error) {
+      this.#logger.error({ err: error }, "SSH agent does not serve");
+    }
   }
 
+  /** After a failed start it is tried again. */
   async reconcile(): Promise<void> {
-    await this.#agent.reload();
+    if (!this.#isStarted) return await this.start();
+    try {
+      await this.#agent.reload();
+    } catch (error) {
+      this.#logger.error({ err: error }, "SSH agent serves with its earlier sockets");
+    }
   }
 
-  /** Status of the SSH agent is a document of its own. */
+  /** The SSH agent's status is a document of its own. */
   status(): SurfaceStatus {
     return {};
   }

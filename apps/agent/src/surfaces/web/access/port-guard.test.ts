@@ -5,7 +5,7 @@ import { connect, createServer, Socket, type AddressInfo } from "node:net";
 import { after, describe, it } from "node:test";
 import { PortGuard } from "./port-guard.ts";
 import { systemSocketOwners, type SocketOwners } from "./socket-owners.ts";
-import { inodeOf } from "./socket-inode.ts";
+import { inodeOf } from "../../listening/socket-inode.ts";
 import { SocketSnapshots } from "./socket-snapshots.ts";
 import { endpoint, TCP_STATE, type SocketRecord } from "./socket-table.ts";
 

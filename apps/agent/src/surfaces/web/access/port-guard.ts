@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { once } from "node:events";
-import { inodeOf } from "./socket-inode.ts";
+import { inodeOf } from "../../listening/socket-inode.ts";
 import type { SocketOwners, SocketTable } from "./socket-owners.ts";
 import { SocketSnapshots } from "./socket-snapshots.ts";
 import { endpoint, TCP_STATE, type SocketRecord } from "./socket-table.ts";

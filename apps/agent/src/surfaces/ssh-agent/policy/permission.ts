@@ -1,0 +1,139 @@
+import {
+  SshProtocolError,
+  encodePublicKey,
+  publicKeyOfBlob,
+  type SignedData,
+  type UserauthRequest,
+} from "@devplat/ssh-protocol";
+import type { KeyRestrictions } from "../identity.ts";
+import { isHostAmong } from "./host-names.ts";
+import type { BoundSession } from "./session-chain.ts";
+
+/** A bound session, and the names that known_hosts gives its host key. */
+export interface NamedSession extends BoundSession {
+  readonly names: readonly string[];
+}
+
+/** Where the requests of a connection come from. */
+export type Origin =
+  /** A program of this host that does not log in. */
+  | { readonly kind: "local" }
+  /** A client that logs in and has not said where: it may be forwarded, and lead to any host. */
+  | { readonly kind: "unknown" }
+  /** At least one session, the nearest host first. Every session but the last one is forwarding. */
+  | { readonly kind: "bound"; readonly sessions: readonly [NamedSession, ...NamedSession[]] };
+
+/**
+ * - `listed`: the key is offered.
+ * - `marked`: the key is shown with its hosts in the comment. It cannot log in through this connection.
+ * - `withheld`: the key is neither shown nor used.
+ */
+export type Listing = "listed" | "marked" | "withheld";
+
+/** Whether requests come from another host, or may come from one. */
+export function isForwarded(origin: Origin): boolean {
+  if (origin.kind === "bound") return origin.sessions.some(({ isForwarding }) => isForwarding);
+  return origin.kind === "unknown";
+}
+
+/** How a key appears in the list of keys for a connection. */
+export function listingOf(restrictions: KeyRestrictions, origin: Origin): Listing {
+  if (!isForHosts(restrictions)) return "listed";
+  if (origin.kind === "local") return "marked";
+  if (origin.kind === "unknown") return "withheld";
+  return isOnTheWay(restrictions, origin.sessions) ? "listed" : "withheld";
+}
+
+/**
+ * The reason why a key must not sign for a connection, or undefined. The key must be listed there: see
+ * {@link listingOf}.
+ *
+ * @param key blob of the key or certificate
+ */
+export function signatureFault(
+  { key, restrictions }: { key: Buffer; restrictions: KeyRestrictions },
+  origin: Origin,
+  purpose: SignedData,
+): string | undefined {
+  switch (purpose.kind) {
+    case "userauth":
+      return loginFault({ key, restrictions }, origin, purpose.request);
+    case "sshsig":
+      return sshsigFault(restrictions, origin, purpose.data.namespace);
+    default:
+      return isForHosts(restrictions) || restrictions.namespaces !== undefined
+        ? "the data is neither a login nor an SSH signature, and the key is restricted"
+        : undefined;
+  }
+}
+
+function loginFault(
+  { key, restrictions }: { key: Buffer; restrictions: KeyRestrictions },
+  origin: Origin,
+  request: UserauthRequest,
+): string | undefined {
+  if (!isSameKey(key, request.publicKey)) return "the login request names another key";
+  if (origin.kind !== "bound") {
+    return isForHosts(restrictions)
+      ? "the key is for certain hosts, and the client sent no session-bind"
+      : undefined;
+  }
+  const { sessions } = origin;
+  const last = sessions.at(-1) ?? sessions[0];
+  if (last.isForwarding) {
+    const isOwnSession = sessions.some(({ sessionId }) => sessionId.equals(request.sessionId));
+    if (isOwnSession || isForHosts(restrictions))
+      return "the connection is bound for forwarding, not for a login";
+    // An older client on that host: it sends no session-bind of its own.
+    return undefined;
+  }
+  if (!request.sessionId.equals(last.sessionId)) return "the login request belongs to another session";
+  if (request.hostKey !== undefined && !request.hostKey.equals(last.hostKey)) {
+    return "the login request names another host key";
+  }
+  if (!isForHosts(restrictions)) return undefined;
+  if (!isOnTheWay(restrictions, sessions)) return "the key is not for this host, or not through these hosts";
+  // As in OpenSSH: only the first hop may be a server without host-bound logins.
+  if (sessions.length > 1 && request.hostKey === undefined) {
+    return "the login request does not name the host key, and the connection is forwarded";
+  }
+  return undefined;
+}
+
+function sshsigFault(restrictions: KeyRestrictions, origin: Origin, namespace: string): string | undefined {
+  const { namespaces } = restrictions;
+  if (namespaces !== undefined && !namespaces.includes(namespace)) {
+    return "the key is not for this namespace";
+  }
+  if (namespaces === undefined && isForHosts(restrictions) && origin.kind !== "local") {
+    return "the key is for certain hosts, and has no namespaces for signatures from other hosts";
+  }
+  return undefined;
+}
+
+function isForHosts({ hosts, via }: KeyRestrictions): boolean {
+  return hosts !== undefined || via !== undefined;
+}
+
+/** Whether a login at the last host is permitted, or a later login from it if the connection is forwarded to it. */
+function isOnTheWay({ hosts, via }: KeyRestrictions, sessions: readonly NamedSession[]): boolean {
+  const last = sessions.at(-1);
+  const hops = last?.isForwarding === true ? sessions : sessions.slice(0, -1);
+  if (via !== undefined) {
+    const isComplete = hops === sessions ? hops.length <= via.length : hops.length === via.length;
+    if (!isComplete || !hops.every(({ names }, at) => isHostAmong(names, [via[at] ?? ""]))) return false;
+  }
+  if (hosts === undefined || last === undefined || last.isForwarding) return true;
+  return isHostAmong(last.names, hosts);
+}
+
+/** A certificate and its key are the same key. */
+function isSameKey(one: Buffer, other: Buffer): boolean {
+  if (one.equals(other)) return true;
+  try {
+    return encodePublicKey(publicKeyOfBlob(one)).equals(encodePublicKey(publicKeyOfBlob(other)));
+  } catch (error) {
+    if (error instanceof SshProtocolError) return false;
+    throw error;
+  }
+}

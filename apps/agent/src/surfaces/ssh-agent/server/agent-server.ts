@@ -1,0 +1,87 @@
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
+import type { Logger } from "@devplat/base";
+import { descriptorPath } from "../../listening/activation.ts";
+import { checkActivated, listenOnPath, type PlacedSocket } from "../../listening/socket-place.ts";
+import { findPeer, type PeerProcess } from "../peer-process/peer-process.ts";
+import { serveConnection, type MessageHandler } from "./serve-connection.ts";
+
+/** Concurrent connections of one socket. Forwarded agents keep theirs as long as a program on the other host uses it. */
+const MAX_CONNECTIONS = 64;
+
+export interface AgentServerOptions {
+  /** Absolute path of the socket. */
+  readonly path: string;
+  /** A listening socket that a supervisor has opened; then the path is the supervisor's. */
+  readonly descriptor: number | undefined;
+  /** Makes the handler of a connection. @param caller undefined where the process cannot be found */
+  readonly handlerFor: (caller: PeerProcess | undefined) => MessageHandler;
+  readonly logger: Logger;
+}
+
+/** Serves the SSH agent's protocol on one Unix socket, to programs of this user only. */
+export class SshAgentServer {
+  readonly #options: AgentServerOptions;
+  readonly #server: Server;
+  readonly #connections = new Set<Socket>();
+  #path: string;
+  #placed: PlacedSocket | undefined;
+
+  constructor(options: AgentServerOptions) {
+    this.#options = options;
+    this.#path = options.path;
+    // Nothing is read before the other process is known.
+    this.#server = createServer({ pauseOnConnect: true }, (socket) => void this.#accept(socket));
+    this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#server.on("drop", () => {
+      options.logger.warn({ socket: this.#path }, "SSH agent has too many connections: one is closed");
+    });
+  }
+
+  get path(): string {
+    return this.#path;
+  }
+
+  /** @throws AgentError `socket_in_use` | `socket_refused` */
+  async start(): Promise<void> {
+    const { path, descriptor, logger } = this.#options;
+    if (descriptor === undefined) {
+      this.#placed = await listenOnPath(this.#server, path);
+    } else {
+      this.#path = await checkActivated(await descriptorPath(descriptor));
+      this.#server.listen({ fd: descriptor });
+      await once(this.#server, "listening");
+    }
+    logger.info({ socket: this.#path, activated: descriptor !== undefined }, "SSH agent listens");
+  }
+
+  async stop(): Promise<void> {
+    // The file first, so that no new client connects.
+    await this.#placed?.remove();
+    for (const socket of this.#connections) socket.destroy();
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    await closed;
+  }
+
+  async #accept(socket: Socket): Promise<void> {
+    this.#connections.add(socket);
+    socket.once("close", () => this.#connections.delete(socket));
+    // Until it is served: a client may leave at any time.
+    socket.on("error", () => undefined);
+    const { logger, handlerFor } = this.#options;
+    try {
+      const peer = await findPeer(socket);
+      if (peer.owner === "other") {
+        logger.warn({ socket: this.#path, uid: peer.uid }, "SSH agent refused a program of another user");
+        socket.destroy();
+      } else if (!socket.destroyed) {
+        serveConnection(socket, handlerFor(peer.process));
+      }
+    } catch (error) {
+      logger.error({ err: error }, "connection to the SSH agent failed");
+      socket.destroy();
+    }
+  }
+}
