@@ -51,16 +51,18 @@ describe("the command line", () => {
     ["an unknown command, also with --help", ["snyc", "--help"], /unknown command: snyc/],
     ["an unknown command before its options", ["snyc", "--fast"], /unknown command: snyc/],
     ["what stands behind --", ["--", "sync"], /no command before/],
+    ["agent ssh without a host", ["ssh", "add"], /'ssh add' needs: HOST/],
     [
-      "agent ssh: not built yet",
-      ["ssh"],
-      /^Error: 'ssh' is not built yet in this version: managed SSH forwards/,
+      "--enable with --disable",
+      ["ssh", "edit", "host", "--enable", "--disable"],
+      /--enable and --disable exclude each other/,
     ],
     [
-      "agent ssh add: not built yet, whatever its options",
-      ["ssh", "add", "host", "--accept-host-key", "--port", "22"],
-      /'ssh' is not built yet in this version/,
+      "another choice of a setting",
+      ["ssh", "add", "host", "--ask", "sometimes"],
+      /--ask takes one of: never, first, always/,
     ],
+    ["a port that is not a number", ["ssh", "add", "host", "--port", "ssh"], /--port takes a whole number/],
     ["an unknown option", ["sync", "--fast"], /unknown option of 'agent sync': --fast/],
     ["a flag without its value", ["sync", "--config"], /--config needs a value/],
     ["a value where none is taken", ["sync", "--dry-run=yes"], /--dry-run takes no value/],
@@ -69,7 +71,7 @@ describe("the command line", () => {
     ["too few arguments", ["secrets", "get"], /'secrets get' needs: KEY/],
   ];
   for (const [name, args, message] of refused)
-    it(`refuses ${name} [agent 5.10 6.3]`, () => assert.throws(() => parse(...args), message));
+    it(`refuses ${name} [agent 6.3]`, () => assert.throws(() => parse(...args), message));
 
   it("a wrong line of a command leads to that command's help, any other to the list", () => {
     const aboutOf = (...args: string[]): string => {
@@ -94,6 +96,11 @@ describe("the command line", () => {
     [["rules", "dif"], "unknown command below 'rules': dif; did you mean 'diff'?"],
     [["status", "--jsn"], "unknown option of 'agent status': --jsn; did you mean '--json'?"],
     [["sync", "--dryrun"], "unknown option of 'agent sync': --dryrun; did you mean '--dry-run'?"],
+    [["ssh", "rmeove", "host"], "unknown command below 'ssh': rmeove; did you mean 'remove'?"],
+    [
+      ["ssh", "add", "h", "--scoket", "x"],
+      "unknown option of 'agent ssh add': --scoket; did you mean '--socket'?",
+    ],
     [["elephant"], "unknown command: elephant"],
     [["status", "--elephant"], "unknown option of 'agent status': --elephant"],
   ];

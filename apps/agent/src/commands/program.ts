@@ -1,6 +1,7 @@
 import {
   commandGroup,
   completionCommand,
+  countOption,
   flagOption,
   textOption,
   versionCommand,
@@ -15,6 +16,31 @@ const json = flagOption("Print JSON.");
 const reveal = flagOption("With --dry-run: show values, on a terminal only.");
 const noWait = flagOption("Do not wait until the running daemon has written the files.");
 const force = flagOption("Also change a secret that belongs to an enrolment.");
+
+const remoteOptions = {
+  socket: textOption("<path>", "Socket on the host: absolute, or begins with ~/."),
+  port: countOption("<port>", "Port of the SSH server (default 22)."),
+  user: textOption("<name>", "Account on the host (default: as your ssh does)."),
+  "proxy-jump": textOption("<hosts>", "Jump hosts, as in ssh -J, or none (default: as your ssh does)."),
+  offers: textOption(
+    "<list>",
+    "What the host may ask for: token, browse, notify, clipboard (default all), or none.",
+  ),
+  policies: textOption("<list>", "Policies of lent tokens (default: those of the daemon's token)."),
+  "policies-strict": flagOption("Lend nothing if the store adds other policies."),
+  "token-ttl": textOption("<duration>", "Maximum life of a lent token (default 15m)."),
+  ask: {
+    ...textOption("<when>", "Ask you before a token is lent (default never)."),
+    choices: ["never", "first", "always"],
+  },
+  lend: {
+    ...textOption("<token>", "Lend a token made for this host, or the daemon's own (default child)."),
+    choices: ["child", "own"],
+  },
+};
+
+/** Settings that `ssh edit --reset` takes. */
+const RESETTABLE = Object.keys(remoteOptions);
 
 const loginCheckOptions = {
   "no-passwd": flagOption("Do nothing for users that this host's passwd file names."),
@@ -124,6 +150,41 @@ const COMMANDS: readonly CommandSpec[] = [
     summary: "Put a text, or standard input, on the clipboard in front of you, else on this host's.",
     load: async () => (await import("./desktop.ts")).clipboard,
   },
+  ...commandGroup(
+    "ssh",
+    async () => import("./ssh.ts"),
+    {
+      add: {
+        usage: "HOST",
+        summary: "Forward this daemon's peer socket to a host, and keep the forward up.",
+        options: {
+          "accept-host-key": flagOption("Accept the host's key without a question."),
+          force: flagOption("Save the remote without connecting to the host."),
+          repin: flagOption("Pin the key of a remote again, and change nothing else."),
+          ...remoteOptions,
+        },
+      },
+      edit: {
+        usage: "HOST",
+        summary: "Change settings of a remote. The others stay.",
+        options: {
+          enable: { ...flagOption("Connect to the host."), excludes: "disable" },
+          disable: flagOption("End the forward, and keep the remote."),
+          ...remoteOptions,
+          reset: {
+            ...textOption("<setting>", "Take the default of a setting again, named like its option."),
+            repeatable: true,
+            choices: RESETTABLE,
+          },
+        },
+      },
+      list: { summary: "Show every remote and its state." },
+      remove: { usage: "HOST", summary: "Remove a remote, and end its forward." },
+      retry: { usage: "HOST", summary: "Try to connect now." },
+      revoke: { usage: "HOST", summary: "Revoke the tokens that are lent to a host." },
+    },
+    { json },
+  ),
   {
     name: "open",
     summary: "Print a link that opens the web UI: single use, 30 seconds.",
@@ -200,6 +261,5 @@ export const PROGRAM: Program<GlobalFlags> = {
   commands: COMMANDS,
   globalOptions: GLOBAL_OPTIONS,
   flags: globalFlags,
-  notBuilt: { ssh: "managed SSH forwards come later" },
   debug: { isOn: ({ logLevel }) => logLevel === "debug", hint: "--log-level debug shows where" },
 };

@@ -1,3 +1,5 @@
+import { AppError } from "@devplat/base";
+import { SecretStoreError } from "@devplat/secret-store";
 import { AgentError } from "../../errors.ts";
 import { ForwardError, RemotesFileError } from "../forwards/errors/forward-error.ts";
 import type { OfferedKey } from "../forwards/host-keys.ts";
@@ -13,19 +15,22 @@ export interface RemoteProblem {
 const CODES: Readonly<Partial<Record<ForwardError["code"], ProblemCode>>> = {
   host_unknown: "host_unknown",
   host_exists: "host_exists",
-  file_invalid: "file_invalid",
 };
 
-/** The problem for an error of managed SSH forwards; undefined for another error. */
+/** The problem for an error that a request for remotes ends with; undefined for a fault of the program or the store. */
 export function remoteProblem(error: unknown): RemoteProblem | undefined {
   // Another user can write ssh.yaml.
   if (error instanceof AgentError && error.code === "config_refused")
     return { problem: problemOf(error, "file_invalid"), extensions: { line: 0 } };
-  if (!(error instanceof ForwardError)) return undefined;
   if (error instanceof ConnectionError)
     return { problem: problemOf(error, "connection_failed"), extensions: { class: error.failure.class } };
-  const problem = problemOf(error, CODES[error.code] ?? "remote_refused");
-  return error instanceof RemotesFileError ? { problem, extensions: { line: error.line } } : { problem };
+  if (error instanceof RemotesFileError)
+    return { problem: problemOf(error, "file_invalid"), extensions: { line: error.line } };
+  if (error instanceof ForwardError)
+    return { problem: problemOf(error, CODES[error.code] ?? "remote_refused") };
+  // A fault of this host, such as a folder that cannot be used.
+  if (!(error instanceof AppError) || error instanceof SecretStoreError) return undefined;
+  return { problem: problemOf(error, "remote_refused") };
 }
 
 /** The problem for a key that a person has to confirm. */
@@ -41,7 +46,7 @@ export function unconfirmedKeyProblem({ pinned, ...offered }: OfferedKey): Remot
   };
 }
 
-function problemOf({ message, hint }: ForwardError | AgentError, code: ProblemCode): Problem {
+function problemOf({ message, hint }: AppError, code: ProblemCode): Problem {
   const detail = /[.…]$/.test(message) ? message : `${message}.`;
   return { code, detail, ...(hint !== undefined && { hint }) };
 }

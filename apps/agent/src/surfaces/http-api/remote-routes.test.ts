@@ -53,7 +53,7 @@ describe("remotes over the JSON API", () => {
     return String(document["detail"]);
   }
 
-  it("lists them with the problem of the file, also while signed out", async () => {
+  it("lists them with the problem of the file, also while signed out [agent 36.1 36.9]", async () => {
     server.view.set({ status: { authenticated: false } });
     remotes.problem = "ssh.yaml:3:1: hots: unknown key";
     const { status, body } = await server.send(PATH);
@@ -63,7 +63,7 @@ describe("remotes over the JSON API", () => {
     assert.equal((await send("POST", PATH, { host: "next" })).status, 201);
   });
 
-  it("adds one with every key of the file", async () => {
+  it("adds one with every key of the file [agent 36.2]", async () => {
     const settings = {
       port: 2222,
       remote_socket: "~/d.sock",
@@ -99,7 +99,7 @@ describe("remotes over the JSON API", () => {
     ]);
   });
 
-  it("asks for each key on the way, and takes one fingerprint or a list", async () => {
+  it("asks for each key on the way, and takes one fingerprint or a list [agent 36.3]", async () => {
     remotes.offered = [
       offered("jump:22", "J", { known: true }),
       offered("db:22", "D", { pinned: fingerprintOf("O") }),
@@ -128,7 +128,7 @@ describe("remotes over the JSON API", () => {
     assert.equal(third.status, 201);
   });
 
-  it("of two concurrent adds of one host one wins", async () => {
+  it("of two concurrent adds of one host one wins [agent 36.4]", async () => {
     const answers = await Promise.all([
       send("POST", PATH, { host: "db" }),
       send("POST", PATH, { host: "DB" }),
@@ -138,7 +138,7 @@ describe("remotes over the JSON API", () => {
     assert.equal(lost && documentOf(lost)["code"], "host_exists");
   });
 
-  it("says the class and text of a failed dial, and the line of a fault in the file", async () => {
+  it("says the class and text of a failed dial, and the line of a fault in the file [agent 36.2]", async () => {
     remotes.failure = failedDial("ada@db: Permission denied (publickey)");
     const dial = await send("POST", PATH, { host: "db" });
     assert.equal(dial.status, 422);
@@ -163,7 +163,7 @@ describe("remotes over the JSON API", () => {
     assert.ok(!answer.body.includes("S3cret"));
   });
 
-  it("changes one; the port 0, an empty socket and null take the default", async () => {
+  it("changes one; the port 0, an empty socket and null take the default [agent 36.5 36.6]", async () => {
     const edit = { port: 0, remote_socket: "", user: null, token_ttl: null, ask: "first" };
     const { status, body } = await send("PATCH", `${PATH}/BUILD.EXAMPLE`, edit);
     assert.equal(status, 200, body);
@@ -176,7 +176,7 @@ describe("remotes over the JSON API", () => {
     ]);
   });
 
-  it("finds an IPv6 address with a zone by its encoded form", async () => {
+  it("finds an IPv6 address with a zone by its encoded form [agent 36.6]", async () => {
     const path = `${PATH}/${encodeURIComponent("FE80::1%eth0")}`;
     assert.equal((await send("POST", `${path}/retry`)).status, 202);
     assert.equal((await send("POST", `${path}/revoke`)).status, 204);
@@ -194,7 +194,7 @@ describe("remotes over the JSON API", () => {
     );
   });
 
-  it("pins a key again after a person has confirmed it", async () => {
+  it("pins a key again after a person has confirmed it [agent 36.11]", async () => {
     remotes.offered = [offered("build.example:22", "N", { pinned: fingerprintOf("O") })];
     const shown = await send("POST", `${PATH}/build.example/host-key`);
     assert.equal(shown.status, 409);
@@ -243,7 +243,7 @@ describe("remotes over the JSON API", () => {
     ["a private key", { host: "db", host_key: "-----BEGIN S3cret" }, /host_key: expected a host key/],
   ];
   for (const [name, body, detail] of faults) {
-    it(`refuses ${name}, and quotes no value`, async () => {
+    it(`refuses ${name}, and quotes no value [agent 36.7]`, async () => {
       const text = await assertRefused(400, "bad_request", send("POST", PATH, body));
       assert.match(text, detail);
       assert.ok(!text.includes("S3cret"));
@@ -265,7 +265,7 @@ describe("remotes over the JSON API", () => {
     );
   });
 
-  it("refuses bodies over 64 KiB and of other types", async () => {
+  it("refuses bodies over 64 KiB and of other types [agent 36.7]", async () => {
     const long = JSON.stringify({ host: "db", policies: ["p".repeat(65_536)] });
     await assertRefused(413, "body_too_large", send("POST", PATH, long));
     const form = { "Content-Type": "application/x-www-form-urlencoded" };
@@ -273,7 +273,7 @@ describe("remotes over the JSON API", () => {
     assert.deepEqual(remotes.calls, []);
   });
 
-  it("changes nothing without a good CSRF token, or for a foreign page [agent 32.2]", async () => {
+  it("changes nothing without a good CSRF token, or for a foreign page [agent 32.2 36.8]", async () => {
     const used = await csrf();
     await send("POST", `${PATH}/build.example/retry`, undefined, { "X-CSRF-Token": used });
     remotes.calls.length = 0;

@@ -51,28 +51,27 @@ export class DaemonClient {
   }
 
   /**
-   * A change, with the CSRF token that it needs.
+   * A change, with the CSRF token that it needs. It is sent once, because a daemon that does not answer may have done it.
    * @returns undefined when no daemon answers
    */
-  change(
+  async change(
     path: string,
     { method = "POST", body, timeoutMs = RESPONSE_TIMEOUT_MS }: DaemonChange = {},
   ): Promise<DaemonResponse | undefined> {
-    return this.#first(async (way) => {
+    const found = await this.#first(async (way) => {
       const csrf = await way("/api/v1/csrf", { timeoutMs: RESPONSE_TIMEOUT_MS });
-      const { token } = csrfSchema.parse(csrf.body);
-      const headers = { "x-csrf-token": token };
-      if (body === undefined) return await way(path, { method, headers, timeoutMs });
-      return await way(path, {
-        method,
-        headers: { ...headers, "content-type": "application/json" },
-        body: JSON.stringify(body),
-        timeoutMs,
-      });
+      return { way, token: csrfSchema.parse(csrf.body).token };
     });
+    if (found === undefined) return undefined;
+    const headers = {
+      "x-csrf-token": found.token,
+      ...(body !== undefined && { "content-type": "application/json" }),
+    };
+    const sent = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }), timeoutMs };
+    return await found.way(path, sent).catch(() => undefined);
   }
 
-  async #first(ask: (way: Way) => Promise<DaemonResponse>): Promise<DaemonResponse | undefined> {
+  async #first<Found>(ask: (way: Way) => Promise<Found>): Promise<Found | undefined> {
     for (const way of this.#ways) {
       try {
         return await ask(way);
