@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { remoteViewSchema } from "./remote-view.ts";
 
 /*
  * The documents of the JSON API, the pages and `agent status --json`. The types come from the schemas, and so do the API's
@@ -128,7 +129,7 @@ export const agentStatusSchema = z.object({
   }),
   rules: z.record(text, ruleStatusSchema),
   enrolments: z.array(enrolmentStatusSchema),
-  remotes: z.array(z.unknown()),
+  remotes: z.array(remoteViewSchema).describe("Managed SSH forwards, in the order of ssh.yaml"),
   docker: dockerStatusSchema.describe("Absent while there is nothing to say").exactOptional(),
   api: z
     .object({ socket: text, present: z.boolean() })

@@ -1,8 +1,10 @@
+import { exists } from "@devplat/base";
 import type { SecretStore } from "@devplat/secret-store";
 import { assembleStore, userNameOf, type StoreParts } from "./store.ts";
 import { assembleLoop } from "./loop.ts";
+import { connectionsFolder, lentTokensPath, remotesPath } from "./forward-places.ts";
 import { assembleReload } from "./reload.ts";
-import type { SurfaceFoundation } from "./surfaces.ts";
+import type { SharedParts, SurfaceFoundation } from "./surfaces.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
 import type { ConfigKeeper } from "../config/keeper.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -20,6 +22,7 @@ import { PausedRules } from "../sync/paused-rules.ts";
 import { Renderer } from "../sync/content/rule-content.ts";
 import { StateFile } from "../sync/state.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
+import { ForwardsOnDemand } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { SurfaceGroup, type Surface } from "../surfaces/surface.ts";
 import type { WebServer } from "../surfaces/web/server.ts";
 import { PAGE_WAIT_MS } from "../secrets/page-wait.ts";
@@ -108,9 +111,50 @@ export async function assembleDaemon(
     });
   const surfaces = new SurfaceGroup();
   const config = assembleReload(host, { enrolments, daemon, surfaces }, { loaded, load });
-  const foundation = { ...parts, daemon, enrolments, surfaces, current: () => config.current };
-  const web = await addSurfaces(host, foundation);
+  const shared = {
+    ...parts,
+    daemon,
+    current: () => config.current,
+    actions: once(async () => (await import("./local-actions.ts")).localActions(host)),
+    lending: once(async () => (await import("./lending.ts")).assembleLending(host, parts)),
+  };
+  const remotes = forwardsOnDemand(host, shared);
+  const web = await addSurfaces(host, { ...shared, enrolments, surfaces, remotes });
+  // After the others: it may wait for programs that a crashed daemon has left.
+  surfaces.add(remotes);
   return { daemon, keeper, config, enrolments, surfaces, web, session: parts, close: () => parts.close() };
+}
+
+/** The forwards of ssh.yaml. Their code is loaded only when there is one, or when a person adds one. */
+function forwardsOnDemand(
+  host: Host,
+  { daemon, current, signIn, actions, lending }: SharedParts & { readonly daemon: Daemon },
+): ForwardsOnDemand {
+  const { places, clock, logger } = host;
+  const left = [connectionsFolder(places), lentTokensPath(places)];
+  return new ForwardsOnDemand({
+    file: remotesPath(places),
+    hasLeftovers: async () => (await Promise.all(left.map(exists))).includes(true),
+    build: async () => {
+      const { assembleForwards } = await import("./forwards.ts");
+      return assembleForwards(host, {
+        current,
+        signIn,
+        view: daemon,
+        actions: await actions(),
+        lending: await lending(),
+        identities: undefined,
+      });
+    },
+    clock,
+    logger,
+  });
+}
+
+/** A function that makes its result at the first call. */
+function once<Result>(make: () => Promise<Result>): () => Promise<Result> {
+  let made: Promise<Result> | undefined;
+  return () => (made ??= make());
 }
 
 /** Loads the code of surfaces only where the configuration has one. */

@@ -1,4 +1,5 @@
 import { CsrfTokens, EventStreams } from "@devplat/web-kit";
+import type { Lending } from "./lending.ts";
 import type { StoreParts } from "./store.ts";
 import { assembleWeb, type WebParts } from "./web.ts";
 import type { Host } from "../host.ts";
@@ -17,8 +18,9 @@ import { StatusView } from "../surfaces/status-view.ts";
 import type { SurfaceGroup } from "../surfaces/surface.ts";
 import { TokenHandouts } from "../surfaces/socket/token-handouts.ts";
 import { PeerFanOut } from "../surfaces/peer-actions/fan-out.ts";
-import { LocalActions } from "../surfaces/peer-actions/local-actions.ts";
+import type { LocalActions } from "../surfaces/peer-actions/local-actions.ts";
 import { PeersFirstClipboard } from "../surfaces/peer-actions/peers-first.ts";
+import type { RemoteControl } from "../surfaces/forwards/remote-control.ts";
 import { SecretEditor } from "../secrets/secret-editor.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
 import type { Daemon } from "../sync/daemon.ts";
@@ -32,14 +34,21 @@ import type { WebServer, WebServerOptions } from "../surfaces/web/server.ts";
 import { SetupState } from "../surfaces/web/state/setup-state.ts";
 import { WebLogin } from "../surfaces/web/state/web-login.ts";
 
+/** Parts that surfaces and forwards share. They are made when the first one needs them. */
+export interface SharedParts extends StoreParts {
+  /** The configuration as it applies now. */
+  readonly current: () => LoadedConfig;
+  readonly actions: () => Promise<LocalActions>;
+  readonly lending: () => Promise<Lending>;
+}
+
 /** The parts of a daemon that its surfaces use. */
-export interface SurfaceFoundation extends StoreParts {
+export interface SurfaceFoundation extends SharedParts {
   readonly daemon: Daemon;
   readonly enrolments: EnrolmentRunner;
   /** Takes the surfaces in the order in which they start. */
   readonly surfaces: SurfaceGroup;
-  /** The configuration as it applies now. */
-  readonly current: () => LoadedConfig;
+  readonly remotes: RemoteControl;
   /** Changes that the rules would make, found by a separate engine that does not change the daemon's state. */
   readonly preview: ConstructorParameters<typeof RuleSwitch>[0]["preview"];
 }
@@ -50,7 +59,7 @@ export interface SurfaceFoundation extends StoreParts {
  */
 export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Promise<WebServer | undefined> {
   const { environment, places, logger, clock } = host;
-  const { daemon, store, signIn, enrolments, surfaces, current } = parts;
+  const { daemon, store, signIn, enrolments, surfaces, remotes, current } = parts;
   const { config } = current();
   const activated = activatedSockets(environment, process.pid);
   const apiPath = config.api.enabled ? apiSocketPath(places, config.api) : undefined;
@@ -62,7 +71,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   const desktop = systemDesktop(environment);
   const handouts = new TokenHandouts(clock, logger);
   const shared = {
-    view: new StatusView(daemon, surfaces),
+    view: new StatusView(daemon, surfaces, remotes),
     secrets: new SecretEditor({
       store,
       policy: new WritePolicy(config.web.editable_paths, () => Object.keys(current().config.enrolments)),
@@ -74,8 +83,8 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     }),
     signIn,
     enrolments,
-    actions: new LocalActions(desktop, logger),
-    remotes: undefined,
+    actions: await parts.actions(),
+    remotes,
     sshAgent: () => undefined,
     configuration: new ConfigurationView(current),
     logger,

@@ -32,7 +32,7 @@ agent:
     - {source: enrolments, name: mine, namespaces: [git]}
   relay: [SSH_AUTH_SOCK, /run/other-agent.sock]
   sockets: [{path: ~/git-agent.sock, keys: [mine, team]}]
-ssh: {certificate_authorities: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== ca@example"], insecure_ignore_host_key: true}
+ssh: {use_ssh_config: false, command: ~/bin/ssh, certificate_authorities: ["@cert-authority *.example.com,!db.example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7WlK1yxWcAhWi0iPQ6bLbSwxSJ1YF1zQ0bXkQbY0Zb ca@example"], insecure_ignore_host_key: true}
 observability: {enabled: false, endpoint: "https://otel.example:4318", protocol: http/json, headers: {x-key: v}, service_name: laptop, interval: 30s}
 git_credentials: [{host: git.example, key: tools/git, username_field: u, password_field: p}]
 rules:

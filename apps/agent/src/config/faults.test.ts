@@ -54,7 +54,10 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "rules-share-a-file-of-two-formats":
     "4:34: rules[1].target.path: rule 'a' has the same file with another format",
   "ssh-authority-is-no-key":
-    "2:34: ssh.certificate_authorities[0]: expected a public key such as: ssh-ed25519 AAAA… comment",
+    "2:34: ssh.certificate_authorities[0]: expected a line of known_hosts such as: @cert-authority *.example.com ssh-ed25519 AAAA…",
+  "ssh-authority-without-hosts":
+    "2:34: ssh.certificate_authorities[0]: names no hosts; write: @cert-authority *.example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7WlK1yxWcAhWi0iPQ6bLbSwxSJ1YF1zQ0bXkQbY0Zb",
+  "ssh-command-relative": "2:8: ssh.command: expected the name of a program, or a path from / or ~/",
   "ssh-key-unknown": "2:8: ssh.remotes: unknown key",
   "store-address-missing":
     "1:1: store.address: required, but missing (for a store on this host: driver: embedded)",

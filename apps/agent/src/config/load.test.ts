@@ -300,10 +300,26 @@ describe("loading the configuration", () => {
       `${EMBEDDED}ssh: {insecure_ignore_host_key: true}\nagent: {enabled: true}\n`,
     );
     const { warnings } = await loadConfig(places, own);
-    assert.match(warnings.join("\n"), /own\.yaml:2:1: ssh: is checked, but .* not built yet/);
+    assert.match(
+      warnings.join("\n"),
+      /own\.yaml:2:7: ssh\.insecure_ignore_host_key: host keys are not checked/,
+    );
     assert.match(warnings.join("\n"), /own\.yaml:3:1: agent: is checked, but .* not built yet/);
     const silent = await write(join(places.home, "silent.yaml"), `${EMBEDDED}ssh: {}\nobservability: {}\n`);
     assert.deepEqual((await loadConfig(places, silent)).warnings, []);
+  });
+
+  it("warns of an authority that is believed for every host", async () => {
+    const places = await freshPlaces();
+    const key = `ssh-ed25519 ${"A".repeat(68)}`;
+    const lines = [`@cert-authority *.example.com ${key}`, `@cert-authority a.example.com,* ${key}`];
+    const own = await write(
+      join(places.home, "own.yaml"),
+      `${EMBEDDED}ssh: {certificate_authorities: ${JSON.stringify(lines)}}\n`,
+    );
+    const { warnings } = await loadConfig(places, own);
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0] ?? "", /own\.yaml:2:\d+: ssh\.certificate_authorities\[1\]: .* every host/);
   });
 
   it("reads through a symbolic link", async () => {

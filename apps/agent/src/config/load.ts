@@ -2,6 +2,7 @@ import { ConfigError, validateConfig } from "@devplat/config";
 import { locateIn, parseConfigDocument } from "@devplat/config/document";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
+import { broadTrust } from "./broad-trust.ts";
 import { readConfigFile, type ConfigFile } from "./file.ts";
 import { notUsedYet } from "./not-used.ts";
 import type { Places } from "../agent-files/places.ts";
@@ -33,7 +34,7 @@ export async function loadConfig(places: Places, explicit: string | undefined): 
   const base = {
     ...located,
     sources: [file.path],
-    warnings: [...warningsOf(file), ...notUsedYet(located)],
+    warnings: [...warningsOf(file), ...broadTrust(located), ...notUsedYet(located)],
   };
   const user = isSystem ? await readConfigFile(places.userConfig) : undefined;
   if (user === undefined) return base;

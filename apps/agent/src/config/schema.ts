@@ -6,6 +6,7 @@ import { enrolmentsSection } from "./sections/enrolment-section.ts";
 import { remoteSection } from "./sections/remote-section.ts";
 import { secretFolderPath } from "./sections/secret-folder-path.ts";
 import { sshAgentSection } from "./sections/ssh-agent-section.ts";
+import { sshSection } from "./sections/ssh-section.ts";
 import { storeSection } from "./sections/store-section.ts";
 import {
   apiSection,
@@ -13,7 +14,6 @@ import {
   fuseSection,
   gitCredential,
   observabilitySection,
-  sshSection,
 } from "./sections/surface-sections.ts";
 
 // Compiling a checker takes longer than the one use that a command makes of it.

@@ -12,7 +12,7 @@ describe("StatusView", () => {
         return { job: "cycle-1", done: new Promise<never>(() => undefined) };
       },
     } as unknown as DaemonView;
-    const view = new StatusView(daemon, { status: () => ({}) });
+    const view = new StatusView(daemon, { status: () => ({}) }, { onChange: () => undefined });
     view.syncNow("npm");
     view.syncNow();
     assert.deepEqual(asked, ["npm", undefined]);

@@ -5,10 +5,12 @@ import type { Surface } from "./surface.ts";
 export class StatusView implements DaemonView {
   readonly #daemon: DaemonView;
   readonly #surfaces: Pick<Surface, "status">;
+  readonly #remotes: Pick<DaemonView, "onChange">;
 
-  constructor(daemon: DaemonView, surfaces: Pick<Surface, "status">) {
+  constructor(daemon: DaemonView, surfaces: Pick<Surface, "status">, remotes: Pick<DaemonView, "onChange">) {
     this.#daemon = daemon;
     this.#surfaces = surfaces;
+    this.#remotes = remotes;
   }
 
   status(): AgentStatus {
@@ -25,5 +27,6 @@ export class StatusView implements DaemonView {
 
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#daemon.onChange(listener, signal);
+    this.#remotes.onChange(listener, signal);
   }
 }

@@ -1,4 +1,4 @@
-import { writeAtomically } from "@devplat/base";
+import { Secret, writeAtomically } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import { createHmac, randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -132,6 +132,11 @@ export class StateFile {
       ...loaded,
       document: usable ? loaded.document : undefined,
     });
+  }
+
+  /** The key of the state folder, to derive other keys from. */
+  get key(): Secret<Buffer> {
+    return new Secret(this.#key);
   }
 
   /** A keyed hash for comparing content without keeping it. */

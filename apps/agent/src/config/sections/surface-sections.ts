@@ -49,21 +49,6 @@ export const dockerSection = z.strictObject({
   cache_ttl: duration({ max: MAX_CACHE_TTL_MS }).prefault("1m"),
 });
 
-/** One line of an authorized_keys file: type, key, and optionally a comment. A certificate cannot be an authority. */
-const PUBLIC_KEY =
-  /^(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp(?:256|384|521)) [A-Za-z0-9+/]+={0,2}(?: [^\r\n]*)?$/;
-
-/** Whom managed SSH forwards trust. */
-export const sshSection = z.strictObject({
-  /** Public keys that sign host keys; a host with such a certificate needs no pinned key. */
-  certificate_authorities: z
-    .array(
-      z.string().regex(PUBLIC_KEY, { message: "expected a public key such as: ssh-ed25519 AAAA… comment" }),
-    )
-    .default([]),
-  insecure_ignore_host_key: z.boolean().default(false),
-});
-
 /** Exporting OpenTelemetry is not worth doing more often than this, in milliseconds. */
 const MIN_EXPORT_INTERVAL_MS = 10_000;
 

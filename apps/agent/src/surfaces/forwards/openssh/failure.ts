@@ -1,3 +1,4 @@
+import type { AppErrorOptions } from "@devplat/base";
 import { visible } from "@devplat/base/terminal";
 import { ForwardError } from "../errors/forward-error.ts";
 
@@ -40,7 +41,7 @@ export interface Failure {
 export class ConnectionError extends ForwardError {
   readonly failure: Failure;
 
-  constructor(failure: Failure, options: { readonly cause?: unknown } = {}) {
+  constructor(failure: Failure, options: Omit<AppErrorOptions, "remedy"> = {}) {
     super("connection_failed", failure.message, { remedy: "retry", ...options });
     this.failure = failure;
   }

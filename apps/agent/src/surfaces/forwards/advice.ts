@@ -1,0 +1,27 @@
+import { BRAND } from "../../brand.ts";
+import type { FailureClass } from "./openssh/failure.ts";
+
+/** Instructions for each class of failure; `HOST` stands for the host of the remote. */
+const ADVICE: Readonly<Record<FailureClass, string>> = {
+  dns: "Check the name of the host, and HostName in ~/.ssh/config. It is tried again by itself.",
+  unreachable: "Check the network and the VPN of this host. It is tried again by itself.",
+  refused: "Check the port, and that the SSH server of HOST is running. It is tried again by itself.",
+  timeout: "Check the address, the network and the firewall. It is tried again by itself.",
+  handshake: "Run 'ssh -v HOST', and look at the log of its SSH server.",
+  authentication: "Run 'ssh-add -l', and check that HOST accepts one of these keys for the user.",
+  "host-key": `Ask the administrator of HOST whether its key was changed, then run '${BRAND.command} ssh add HOST --repin'.`,
+  "socket-bind": `Remove the remote socket if no other workstation uses it, or set another one by '${BRAND.command} ssh edit HOST --socket PATH'.`,
+  "socket-folder":
+    "Make the folder of the remote socket on HOST: it must belong to the account, with mode 0700.",
+  "forwarding-denied":
+    "Allow 'AllowStreamLocalForwarding yes' in sshd_config of HOST, or ask its administrator.",
+  local: `Run '${BRAND.command} doctor', and look at the log of the daemon.`,
+};
+/** For a host whose key is neither pinned nor signed by an authority. */
+const PIN_ADVICE = `Run '${BRAND.command} ssh add HOST --repin', which shows the key and pins it.`;
+
+/** What a person can do about a failure. @param hasPin whether a key is pinned for the host */
+export function adviceFor(failure: FailureClass, host: string, hasPin: boolean): string {
+  const advice = failure === "host-key" && !hasPin ? PIN_ADVICE : ADVICE[failure];
+  return advice.replaceAll("HOST", host);
+}
