@@ -64,7 +64,7 @@ class Stand {
       timeoutMs: DIAL_LIMIT_MS,
       ...(body !== undefined && { body }),
     });
-    assert.ok(answer, this.agent?.log());
+    assert.ok(answer, this.agent?.log() ?? "no daemon");
     return answer;
   }
 
@@ -85,7 +85,7 @@ class Stand {
         last = (await this.list()).remotes[0];
         return last?.state === state;
       },
-      () => `${JSON.stringify(last)}\n${this.agent?.log()}`,
+      () => `${JSON.stringify(last)}\n${this.agent?.log() ?? ""}`,
     );
     return last as RemoteView;
   }
