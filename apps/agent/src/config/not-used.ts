@@ -9,5 +9,5 @@ export function notUsedYet({ config: { agent }, locate }: LocatedConfig): string
       key,
       message: `is checked, but ${subject} not built yet in this version`,
     });
-  return [...(agent.enabled ? [warning("agent", "the SSH agent is")] : [])];
+  return agent.enabled ? [warning("agent", "the SSH agent is")] : [];
 }
