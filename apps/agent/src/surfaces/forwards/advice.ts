@@ -20,7 +20,7 @@ const ADVICE: Readonly<Record<FailureClass, string>> = {
 /** For a host whose key is neither pinned nor signed by an authority. */
 const PIN_ADVICE = `Run '${BRAND.command} ssh add HOST --repin', which shows the key and pins it.`;
 
-/** What a person can do about a failure. @param hasPin whether a key is pinned for the host */
+/** Advice to a person about a failure. @param hasPin whether a key is pinned for the host */
 export function adviceFor(failure: FailureClass, host: string, hasPin: boolean): string {
   const advice = failure === "host-key" && !hasPin ? PIN_ADVICE : ADVICE[failure];
   return advice.replaceAll("HOST", host);

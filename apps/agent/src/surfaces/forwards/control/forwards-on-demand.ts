@@ -1,11 +1,10 @@
 import type { Clock, Logger } from "@devplat/base";
-import { fileSignature } from "../../../agent-files/file-signature.ts";
 import type { Config } from "../../../config/schema.ts";
 import type { RemoteView } from "../../../remote-view.ts";
-import { TargetWatch } from "../../../sync/target/target-watch.ts";
 import type { Surface, SurfaceStatus } from "../../surface.ts";
 import { ForwardError } from "../errors/forward-error.ts";
 import type { NewRemote, RemoteControl, RemoteEdit, UnconfirmedKey } from "../remote-control.ts";
+import { FileWatch } from "./file-watch.ts";
 import type { Remotes, Saved } from "./remotes.ts";
 
 /** The forwards, built. */
@@ -28,31 +27,29 @@ export interface ForwardsOnDemandParts {
 /** Loads the code of forwards when there is an ssh.yaml, or when somebody adds a remote. Follows the file. */
 export class ForwardsOnDemand implements Surface, RemoteControl {
   readonly #parts: ForwardsOnDemandParts;
-  readonly #watch: TargetWatch;
+  readonly #watch: FileWatch;
   readonly #listeners = new Set<() => void>();
   readonly #stopped = new AbortController();
-  #signature: string | undefined;
   #building: Promise<BuiltForwards> | undefined;
   #built: BuiltForwards | undefined;
 
   constructor(parts: ForwardsOnDemandParts) {
     this.#parts = parts;
-    this.#watch = new TargetWatch({ ...parts, isTouched: () => this.#isTouched() });
-    this.#watch.onTouched(() => void this.#follow());
+    this.#watch = new FileWatch(parts, () => void this.#reload());
   }
 
   /** Never fails: a fault of forwards does not keep the daemon from its start. */
   async start(): Promise<void> {
-    await this.#isTouched();
-    if (this.#signature !== undefined || (await this.#parts.hasLeftovers())) await this.#tryToBuild();
-    this.#watch.follow([this.#parts.file]);
+    await this.#watch.look();
+    if (this.#watch.isThere || (await this.#parts.hasLeftovers())) await this.#tryToBuild();
+    this.#watch.follow();
   }
 
   async reconcile(config: Config): Promise<void> {
     // The folder may be another one, or may be there only now.
-    this.#watch.follow([this.#parts.file]);
+    this.#watch.follow();
     if (this.#built !== undefined) await this.#built.surface.reconcile(config);
-    else if ((await this.#isTouched()) && this.#signature !== undefined) await this.#tryToBuild();
+    else if ((await this.#watch.look()) && this.#watch.isThere) await this.#tryToBuild();
   }
 
   status(): SurfaceStatus {
@@ -79,7 +76,7 @@ export class ForwardsOnDemand implements Surface, RemoteControl {
 
   async add(remote: NewRemote, signal: AbortSignal): Promise<Saved | UnconfirmedKey> {
     const added = await (await this.#build()).remotes.add(remote, signal);
-    this.#watch.follow([this.#parts.file]);
+    this.#watch.follow();
     return added;
   }
 
@@ -125,23 +122,22 @@ export class ForwardsOnDemand implements Surface, RemoteControl {
 
   async #build(): Promise<BuiltForwards> {
     this.#stopped.signal.throwIfAborted();
-    this.#building ??= this.#start();
+    const start = async (): Promise<BuiltForwards> => {
+      const built = await this.#parts.build();
+      built.remotes.onChange(() => {
+        for (const listener of this.#listeners) listener();
+      }, this.#stopped.signal);
+      await built.surface.start();
+      this.#built = built;
+      return built;
+    };
+    this.#building ??= start();
     try {
       return await this.#building;
     } catch (error) {
       this.#building = undefined;
       throw error;
     }
-  }
-
-  async #start(): Promise<BuiltForwards> {
-    const built = await this.#parts.build();
-    built.remotes.onChange(() => {
-      for (const listener of this.#listeners) listener();
-    }, this.#stopped.signal);
-    await built.surface.start();
-    this.#built = built;
-    return built;
   }
 
   async #tryToBuild(): Promise<void> {
@@ -152,16 +148,9 @@ export class ForwardsOnDemand implements Surface, RemoteControl {
     }
   }
 
-  async #follow(): Promise<void> {
+  async #reload(): Promise<void> {
     if (this.#stopped.signal.aborted) return;
     if (this.#built === undefined) await this.#tryToBuild();
     else await this.#built.remotes.reload();
-  }
-
-  /** Whether the file differs from the one at the last look. */
-  async #isTouched(): Promise<boolean> {
-    const before = this.#signature;
-    this.#signature = await fileSignature(this.#parts.file);
-    return this.#signature !== before;
   }
 }

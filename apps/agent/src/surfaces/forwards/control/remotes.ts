@@ -80,7 +80,8 @@ export class Remotes implements RemoteControl {
   }
 
   async edit(host: string, edit: RemoteEdit): Promise<RemoteView> {
-    const { host: name } = await this.#parts.file.update(host, this.#withDefaults(edit));
+    const { file, defaultSocket } = this.#parts;
+    const { host: name } = await file.update(host, withDefaults(edit, defaultSocket));
     await this.reload();
     return this.get(name);
   }
@@ -103,7 +104,7 @@ export class Remotes implements RemoteControl {
     if (learned.state === "unknown") return { state: "unconfirmed", offered: learned.offered };
     await file.update(entry.host, pinsOf(learned, null));
     await this.reload();
-    // A pin that has not changed is no edit; the server may have its key back.
+    // The same pin does not count as an edit, but the server may have its key back.
     if (this.#hasBegun && entry.enabled) this.#parts.forwards.retry("retry", entry.host);
     return { state: "saved", remote: this.get(entry.host) };
   }
@@ -158,11 +159,11 @@ export class Remotes implements RemoteControl {
   }
 
   async #add(remote: NewRemote, signal: AbortSignal): Promise<Saved | UnconfirmedKey> {
-    const { file, learn, dial, trust } = this.#parts;
+    const { file, defaultSocket, learn, dial, trust } = this.#parts;
     const present = await file.read();
     const found = present.find(({ host }) => sameHost(host, remote.host));
     if (found !== undefined) throw new ForwardError("host_exists", `${found.host} is a remote already`);
-    let entry = this.#newEntry(remote);
+    let entry = newEntry(remote, defaultSocket);
     if (!remote.force) {
       if (!trust().ignoreHostKeys) {
         const learned = await withAdvice(entry, () =>
@@ -177,29 +178,6 @@ export class Remotes implements RemoteControl {
     await file.add(entry);
     await this.reload();
     return { state: "saved", remote: this.get(entry.host) };
-  }
-
-  #newEntry({ host, settings, hostKey }: NewRemote): RemoteEntry {
-    const given = Object.entries(settings).filter(([, value]) => value !== null && value !== undefined);
-    return {
-      host,
-      port: DEFAULT_PORT,
-      // Written down, so that another name of this workstation does not move the socket.
-      remote_socket: this.#parts.defaultSocket,
-      enabled: true,
-      ...(Object.fromEntries(given) as Partial<RemoteEntry>),
-      ...(hostKey !== undefined && { host_key: hostKey }),
-    };
-  }
-
-  /** Keys that every entry has are written with their default, not removed. */
-  #withDefaults(edit: RemoteEdit): RemoteEdit {
-    return {
-      ...edit,
-      ...(edit.port === null && { port: DEFAULT_PORT }),
-      ...(edit.remote_socket === null && { remote_socket: this.#parts.defaultSocket }),
-      ...(edit.enabled === null && { enabled: true }),
-    };
   }
 
   #entry(host: string): RemoteEntry {
@@ -243,4 +221,27 @@ async function withAdvice<Result>(
     const hint = adviceFor(error.failure.class, host, host_key !== undefined);
     throw new ConnectionError(error.failure, { hint, cause: error });
   }
+}
+
+function newEntry({ host, settings, hostKey }: NewRemote, defaultSocket: string): RemoteEntry {
+  const given = Object.entries(settings).filter(([, value]) => value !== null && value !== undefined);
+  return {
+    host,
+    port: DEFAULT_PORT,
+    // Written down, so that another name of this workstation does not move the socket.
+    remote_socket: defaultSocket,
+    enabled: true,
+    ...(Object.fromEntries(given) as Partial<RemoteEntry>),
+    ...(hostKey !== undefined && { host_key: hostKey }),
+  };
+}
+
+/** Keys that every entry has are written with their default, not removed. */
+function withDefaults(edit: RemoteEdit, defaultSocket: string): RemoteEdit {
+  return {
+    ...edit,
+    ...(edit.port === null && { port: DEFAULT_PORT }),
+    ...(edit.remote_socket === null && { remote_socket: defaultSocket }),
+    ...(edit.enabled === null && { enabled: true }),
+  };
 }
