@@ -205,6 +205,16 @@ export const PROBLEMS = {
     code: "login_refused",
     hint: "It comes from the environment, a peer, or a certificate; sign out there.",
   },
+  noRemote: {
+    detail: "There is no remote of this name.",
+    code: "not_found",
+    hint: "The list of remotes has those that there are.",
+  },
+  noSshAgent: {
+    detail: "The SSH agent is off.",
+    code: "not_found",
+    hint: "agent.enabled: true in the configuration turns it on.",
+  },
   noRule: {
     detail: "There is no rule of this name.",
     code: "not_found",

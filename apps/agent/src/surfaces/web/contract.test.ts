@@ -3,6 +3,7 @@ import { after, before, describe, it } from "node:test";
 import { STRICT_CSP } from "@devplat/web-kit";
 import { parseFields, type SecretStore } from "@devplat/secret-store";
 import type { RouteParts } from "./routes/route-parts.ts";
+import { MemoryRemotes, remoteView } from "../forwards/memory-remotes.test-kit.ts";
 import { parseListenAddress } from "./listen-address.ts";
 import { ruleView } from "./memory-view.test-kit.ts";
 import { routes } from "./routes/routes.ts";
@@ -20,6 +21,7 @@ before(async () => {
     configuration: CONFIGURATION,
     editablePaths: ["tools"],
     token: TOKEN,
+    remotes: new MemoryRemotes([remoteView("build")]),
     texts: { login: "", secretView: "The **notes**." },
   });
   server.view.set({ rules: [ruleView("npm")] });
@@ -181,6 +183,9 @@ describe("pages under /ui/", () => {
     ["/ui/enrolments/", /<h1>Enrolments<\/h1>/],
     ["/ui/enrolments/ssh/a/", /value="start"/],
     ["/ui/rules/", /<h1>Rules<\/h1>/],
+    ["/ui/remotes/", /<h1>Remotes<\/h1>/],
+    ["/ui/remotes/build/", /<h1 class="wrap">build<\/h1>/],
+    ["/ui/agent/", /<h1>SSH agent<\/h1>/],
     ["/ui/config/", /<h1>Effective configuration<\/h1>/],
   ] as const) {
     it(`${path} is served`, async () => {
@@ -194,13 +199,6 @@ describe("pages under /ui/", () => {
     assert.match((await server.send("/ui/secrets/tools/nothing")).body, /The first field creates the secret/);
   });
 
-  it("the pages of remotes are not there yet: no page, no entry in the navigation", async () => {
-    for (const path of ["/ui/remotes/", "/ui/remotes/host/", "/ui/sse/ssh"]) {
-      assert.equal((await server.send(path)).status, 404, path);
-    }
-    assert.doesNotMatch((await server.send("/ui/")).body, /remotes/);
-  });
-
   it("an unauthenticated visit to any /ui/ page redirects to / [agent 26.13]", async () => {
     await using out = await startTestServer();
     out.view.set({ status: { authenticated: false } });
@@ -211,6 +209,7 @@ describe("pages under /ui/", () => {
       "/ui/rules/",
       "/ui/config/",
       "/ui/remotes/",
+      "/ui/agent/",
     ]) {
       const { status, headers } = await out.send(path);
       assert.deepEqual([status, headers.location], [303, "/"], path);

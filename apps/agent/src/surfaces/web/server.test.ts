@@ -525,7 +525,22 @@ describe("live streams", () => {
       ["?show=rule%3Aabsent", []],
       ["?show=enrolments", ["enrolment-list", "page-KEY"]],
       ["?show=setup", ["setup-KEY", "setup-end"]],
-      ["", ["live-content", "live-rules", "enrolment-list", "page-KEY", "setup-KEY", "setup-end"]],
+      ["?show=remotes", ["live-remotes"]],
+      ["?show=remote%3Aabsent", ["live-remote"]],
+      ["?show=agent", ["live-agent"]],
+      [
+        "",
+        [
+          "live-content",
+          "live-rules",
+          "enrolment-list",
+          "page-KEY",
+          "setup-KEY",
+          "setup-end",
+          "live-remotes",
+          "live-agent",
+        ],
+      ],
     ];
     for (const [show, own] of table) {
       assert.deepEqual(await targets(show), ["live-state", "live-notice", ...own], show);

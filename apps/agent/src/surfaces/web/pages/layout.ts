@@ -20,6 +20,8 @@ const SECTIONS = [
   ["Secrets", "/ui/secrets/"],
   ["Enrolments", "/ui/enrolments/"],
   ["Rules", "/ui/rules/"],
+  ["Remotes", "/ui/remotes/"],
+  ["SSH agent", "/ui/agent/"],
   ["Config", "/ui/config/"],
 ] as const;
 export type Section = (typeof SECTIONS)[number][0];
@@ -36,6 +38,8 @@ export interface SitePageOptions {
   readonly section: Section;
   /** Live topic of the page besides the header; see live-topics.ts. Default: none. */
   readonly live?: string;
+  /** The stream with that topic. Default: that of the daemon's state. */
+  readonly stream?: LiveStream;
   /** Message of the action before; shown once. */
   readonly announcement?: Html | string | undefined;
   /** Leads elsewhere after a time, where scripting is off. */
@@ -61,7 +65,7 @@ export function sitePage(
   content: Html,
   options: SitePageOptions,
 ): Html {
-  const { section, announcement, refresh, live = "header" } = options;
+  const { section, announcement, refresh, live = "header", stream } = options;
   const body = html`<a class="skip" href="#content">Skip to the content</a>
     <header class="topbar">
       <a class="brand" href="/ui/"
@@ -88,7 +92,7 @@ export function sitePage(
       <p class="announce" id="${ANNOUNCE_ID}" role="status">${announcement ?? ""}</p>
       ${content}
     </main>
-    ${liveStream(live)}`;
+    ${liveStream(live, stream)}`;
   return page({
     title: `${title} · ${BRAND.command}`,
     assets,
@@ -121,9 +125,14 @@ function signOut(status: AgentStatus): Html | string {
   </form>`;
 }
 
-/** Address of a page's live stream, for one topic. */
-export function liveStream(topic: string): Html {
-  return html`<div hx-sse:connect="/ui/sse?show=${encodeURIComponent(topic)}" hx-swap="none"></div>`;
+/** Addresses of the live streams: of the daemon's state, and of managed SSH forwards. */
+const STREAMS = { state: "/ui/sse", ssh: "/ui/sse/ssh" } as const;
+export type LiveStream = keyof typeof STREAMS;
+
+/** The element that connects a page with a live stream, for one topic. */
+export function liveStream(topic: string, stream: LiveStream = "state"): Html {
+  const path = `${STREAMS[stream]}?show=${encodeURIComponent(topic)}`;
+  return html`<div hx-sse:connect="${path}" hx-swap="none"></div>`;
 }
 
 /** Shown by a script when the page no longer follows the daemon. */

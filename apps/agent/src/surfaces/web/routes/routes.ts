@@ -1,7 +1,7 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import { Hono, type MiddlewareHandler } from "hono";
+import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { sessionCookie } from "@devplat/web-kit";
+import { sessionCookie, type EventFrame } from "@devplat/web-kit";
 import { NOT_TRIED_YET } from "../../../auth/sign-in.ts";
 import { headersOnly } from "../../http-api/headers-only.ts";
 import { readiness } from "../../http-api/status/health.ts";
@@ -16,7 +16,7 @@ import { mayHoldDraft } from "./draft.ts";
 import { endsSoon } from "./ends-soon.ts";
 import { MAX_FORM_BYTES } from "../state/form-limit.ts";
 import type { RouteParts } from "./route-parts.ts";
-import { pageChannel } from "./live-updates.ts";
+import { pageChannel, sshChannel } from "./live-updates.ts";
 import { announcementText } from "../pages/announcements.ts";
 import { configPage } from "../pages/config-page.ts";
 import { indexPage } from "../pages/index-page.ts";
@@ -27,6 +27,8 @@ import { loginRoutes } from "./login-routes.ts";
 import { readableFormOnly } from "./readable-form.ts";
 import { ruleRoutes } from "./rule-routes.ts";
 import { copyResponse } from "./secret-actions.ts";
+import { remoteRoutes } from "./ssh/remote-routes.ts";
+import { sshAgentRoutes } from "./ssh/ssh-agent-routes.ts";
 import { secretPageRoutes } from "./secret-routes.ts";
 import { SESSION_LIFETIME_MS } from "../access/sessions.ts";
 import { wizardStage } from "../state/setup-state.ts";
@@ -115,6 +117,12 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     return await next();
   };
 
+  /** A stream of another site's page would replace one of our own pages. */
+  const ownStreamOnly: MiddlewareHandler<Environment> = async (c, next) => {
+    if (isFromForeignPage(c.env.incoming)) return await problemResponse(c, parts, PROBLEMS.originRefused);
+    return await next();
+  };
+
   app.get("/", async (c) => {
     if (!accessCheck.isUnlocked(c.env.incoming)) return c.html(lockedPage(assets));
     if (view.status().authenticated) return c.redirect(await firstPage(parts, c.req.raw.signal), 303);
@@ -151,17 +159,22 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     return c.html(indexPage(assets, status, view.rules(), texts.secretView, announcement));
   });
 
-  app.get("/ui/sse", letInOnly, headersOnly, async (c) => {
-    if (isFromForeignPage(c.env.incoming)) return await problemResponse(c, parts, PROBLEMS.originRefused);
+  const sendStream = (
+    c: Context<Environment>,
+    channel: string,
+    first: readonly EventFrame[],
+  ): typeof RESPONSE_ALREADY_SENT => {
     const owner = accessCheck.session(c.env.incoming);
-    const topic = c.req.query("show");
-    const first = await live.pageFrames(topic);
-    streams.open(c.env.outgoing, {
-      channel: pageChannel(topic),
-      first,
-      ...(owner === undefined ? {} : { owner }),
-    });
+    streams.open(c.env.outgoing, { channel, first, ...(owner === undefined ? {} : { owner }) });
     return RESPONSE_ALREADY_SENT;
+  };
+  app.get("/ui/sse", letInOnly, ownStreamOnly, headersOnly, async (c) => {
+    const topic = c.req.query("show");
+    return sendStream(c, pageChannel(topic), await live.pageFrames(topic));
+  });
+  app.get("/ui/sse/ssh", letInOnly, ownStreamOnly, headersOnly, async (c) => {
+    const topic = c.req.query("show") ?? "remotes";
+    return sendStream(c, sshChannel(topic), await live.sshFrames(topic));
   });
 
   // Other paths below /ui/: without access or sign-in there is a redirect to the sign-in, and no other information.
@@ -176,6 +189,8 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
   app.route("/", secretPageRoutes(parts));
   app.route("/", ruleRoutes(parts));
   app.route("/", enrolmentRoutes(parts));
+  app.route("/", remoteRoutes(parts));
+  app.route("/", sshAgentRoutes(parts));
   app.get("/ui/config", (c) => c.redirect("/ui/config/", 303));
   app.get("/ui/config/", (c) => c.html(configPage(assets, view.status(), configuration)));
 
