@@ -8,9 +8,10 @@ import type { SharedParts, SurfaceFoundation } from "./surfaces.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
 import type { ConfigKeeper } from "../config/keeper.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { engineFor } from "../enrol/engines.ts";
+import { engineFor, type EngineParts } from "../enrol/engines.ts";
 import { EnrolmentRunner } from "../enrol/runner.ts";
 import { EnrolmentState } from "../enrol/enrolment-state.ts";
+import { SshKeyHandover } from "../enrol/ssh-key-handover.ts";
 import type { Host } from "../host.ts";
 import { NO_BOOTSTRAP } from "../sync/status-report.ts";
 import { Backups } from "../sync/target/backups.ts";
@@ -21,6 +22,7 @@ import { WriterLock } from "../sync/lock.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { Renderer } from "../sync/content/rule-content.ts";
 import { StateFile } from "../sync/state.ts";
+import { StoreWatch } from "../sync/store-watch.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
 import { ForwardsOnDemand } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { SurfaceGroup, type Surface } from "../surfaces/surface.ts";
@@ -90,7 +92,19 @@ export async function assembleDaemon(
 ): Promise<AssembledDaemon> {
   const { clock, logger } = host;
   const parts = await assembleSync(host, loaded);
-  const enrolments = enrolmentRunner(host, loaded, parts, () => daemon.wake());
+  const { store } = parts;
+  const watch = new StoreWatch({ store, clock, logger });
+  const newSshKeys = new SshKeyHandover();
+  const enrolments = enrolmentRunner(
+    host,
+    loaded,
+    parts,
+    (path) => {
+      watch.announce({ path, kind: "written" });
+      daemon.wake();
+    },
+    (pair) => newSshKeys.offer(pair),
+  );
   const certificates = parts.tokens?.certificates;
   const daemon: Daemon = assembleLoop({
     ...parts,
@@ -99,6 +113,7 @@ export async function assembleDaemon(
     intervalMs: loaded.config.sync.interval,
     bootstrap: () => certificates?.bootstrapState() ?? NO_BOOTSTRAP,
     enrolments,
+    watch,
   });
   const keeper =
     parts.tokens &&
@@ -119,7 +134,14 @@ export async function assembleDaemon(
     lending: once(async () => (await import("./lending.ts")).assembleLending(host, parts)),
   };
   const remotes = forwardsOnDemand(host, shared);
-  const web = await addSurfaces(host, { ...shared, enrolments, surfaces, remotes });
+  const web = await addSurfaces(host, {
+    ...shared,
+    enrolments,
+    surfaces,
+    remotes,
+    changes: watch,
+    newSshKeys,
+  });
   // After the others: it may wait for programs that a crashed daemon has left.
   surfaces.add(remotes);
   return { daemon, keeper, config, enrolments, surfaces, web, session: parts, close: () => parts.close() };
@@ -181,12 +203,19 @@ export function enrolmentRunner(
   host: Host,
   { config }: LoadedConfig,
   { store, signIn, facts }: StoreParts,
-  onStored: () => void,
+  onStored: (key: string) => void,
+  onSshKey?: EngineParts["onSshKey"],
 ): EnrolmentRunner {
   const { clock, logger, places } = host;
   return new EnrolmentRunner({
     enrolments: config.enrolments,
-    makeEngine: (enrolment) => engineFor(enrolment, { store, username: facts.username, clock }),
+    makeEngine: (enrolment) =>
+      engineFor(enrolment, {
+        store,
+        username: facts.username,
+        clock,
+        ...(onSshKey !== undefined && { onSshKey }),
+      }),
     store,
     signIn,
     state: new EnrolmentState(places.state),

@@ -9,6 +9,7 @@ import type { Config } from "../config/schema.ts";
 import { ensureFolder } from "../agent-files/places.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
+import type { SshKeyHandover } from "../enrol/ssh-key-handover.ts";
 import { activatedSockets } from "../surfaces/listening/activation.ts";
 import { ownTokenRoute } from "../surfaces/socket/own-token-route.ts";
 import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
@@ -25,6 +26,7 @@ import { SecretEditor } from "../secrets/secret-editor.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
 import type { Daemon } from "../sync/daemon.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
+import type { StoreWatch } from "../sync/store-watch.ts";
 import { RuleSwitch } from "../sync/rule-control.ts";
 import { ConfigurationView } from "../config/configuration-view.ts";
 import { PortGuard } from "../surfaces/web/access/port-guard.ts";
@@ -46,6 +48,10 @@ export interface SharedParts extends StoreParts {
 export interface SurfaceFoundation extends SharedParts {
   readonly daemon: Daemon;
   readonly enrolments: EnrolmentRunner;
+  /** Changes of the store, which one part follows for all. */
+  readonly changes: StoreWatch;
+  /** Keys that an enrolment has just made. */
+  readonly newSshKeys: SshKeyHandover;
   /** Takes the surfaces in the order in which they start. */
   readonly surfaces: SurfaceGroup;
   readonly remotes: RemoteControl;
@@ -59,7 +65,7 @@ export interface SurfaceFoundation extends SharedParts {
  */
 export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Promise<WebServer | undefined> {
   const { environment, places, logger, clock } = host;
-  const { daemon, store, signIn, enrolments, surfaces, remotes, current } = parts;
+  const { daemon, store, signIn, enrolments, surfaces, remotes, current, changes } = parts;
   const { config } = current();
   const activated = activatedSockets(environment, process.pid);
   const apiPath = config.api.enabled ? apiSocketPath(places, config.api) : undefined;
@@ -78,6 +84,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
       logger,
       // A store with an event stream reports this change too.
       onChange: () => {
+        changes.announce({ path: "", kind: "written" });
         if (daemon.status().sync.events !== "connected") daemon.wake();
       },
     }),

@@ -8,7 +8,7 @@ import { Jfrog } from "./jfrog.ts";
 import { OauthDevice, announcedEndpoints, githubEndpoints } from "./oauth-device.ts";
 import { OauthPkce } from "./oauth-pkce.ts";
 import { Prompt } from "./prompt.ts";
-import { SshKey } from "./ssh-key.ts";
+import { SshKey, type SshOptions } from "./ssh-key.ts";
 
 /** The public client and the redirect port of the vendor's own command line, which every workspace knows. */
 const DATABRICKS = {
@@ -21,10 +21,15 @@ export interface EngineParts {
   readonly store: SecretStore;
   readonly username: string;
   readonly clock: Clock;
+  /** Takes each new SSH key with a passphrase. */
+  readonly onSshKey?: SshOptions["onKey"];
 }
 
 /** The engine of an enrolment as configured. */
-export function engineFor(config: EnrolmentConfig, { store, username, clock }: EngineParts): EnrolmentEngine {
+export function engineFor(
+  config: EnrolmentConfig,
+  { store, username, clock, onSshKey }: EngineParts,
+): EnrolmentEngine {
   switch (config.engine) {
     case "copy":
       return new Copy(store, { from: config.from, fields: config.fields, username });
@@ -32,6 +37,7 @@ export function engineFor(config: EnrolmentConfig, { store, username, clock }: E
       return new SshKey({
         passphrase: config.passphrase,
         comment: config.comment ?? `${username}@${hostname()}`,
+        ...(onSshKey !== undefined && { onKey: onSshKey }),
       });
     case "prompt":
       return new Prompt(config);

@@ -26,8 +26,8 @@ export interface EnrolmentParts {
   readonly store: SecretStore;
   readonly signIn: SignIn;
   readonly state: EnrolmentState;
-  /** A credential was stored or renewed: rules that use it are due. */
-  readonly onStored: () => void;
+  /** A credential was stored or renewed under this key: rules that use it are due. */
+  readonly onStored: (key: string) => void;
   /** The record or the prompt has changed. */
   readonly onChange: () => void;
   readonly clock: Clock;
@@ -186,7 +186,7 @@ export class Enrolment {
       await mergeSecret(store, key, fields, signal);
       this.note({ kind: "refreshed", refreshAt: engine.refreshAt?.(fields) });
       logger.info({ enrolment: key }, "credential renewed");
-      onStored();
+      onStored(key);
     } catch (error) {
       if (signal.aborted) return;
       this.note({ kind: "refresh_failed", error });
@@ -211,7 +211,7 @@ export class Enrolment {
       // A retry may find it written by the try before, whose response was lost.
       if (!wrote && unsaved === undefined) return;
       logger.info({ enrolment: key, engine: config.engine }, "credential stored");
-      onStored();
+      onStored(key);
     } catch (error) {
       if (signal.aborted || (error instanceof AppError && error.code === "enrolment_cancelled")) {
         this.note({ kind: "cancelled" });

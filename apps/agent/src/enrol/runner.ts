@@ -23,8 +23,8 @@ export interface EnrolmentRunnerParts {
   readonly state: EnrolmentState;
   /** Interval for asking the store whether credentials are still there, in milliseconds. */
   readonly intervalMs: number;
-  /** A credential was stored or renewed: rules that use it are due. */
-  readonly onStored: () => void;
+  /** A credential was stored or renewed under this key: rules that use it are due. */
+  readonly onStored: (key: string) => void;
   readonly clock: Clock;
   readonly logger: Logger;
 }

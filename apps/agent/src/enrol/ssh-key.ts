@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { Secret } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
+import type { KeyPair } from "@devplat/ssh-protocol";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
 
 const MIN_PASSPHRASE = 8;
@@ -8,6 +9,8 @@ const MIN_PASSPHRASE = 8;
 export interface SshOptions {
   readonly passphrase: "required" | "recommended" | "unsafe";
   readonly comment: string;
+  /** Takes a new key with a passphrase before it is stored. The SSH agent can then use it without asking. */
+  readonly onKey?: (pair: KeyPair) => void;
 }
 
 /** Makes an Ed25519 key pair in OpenSSH's format, under a passphrase that is stored nowhere. */
@@ -21,7 +24,7 @@ export class SshKey implements EnrolmentEngine {
   }
 
   async run(steps: EnrolmentSteps): Promise<Fields> {
-    const { passphrase: wanted, comment } = this.#options;
+    const { passphrase: wanted, comment, onKey } = this.#options;
     let passphrase = "";
     if (wanted !== "unsafe") {
       const optional = wanted === "recommended";
@@ -38,18 +41,24 @@ export class SshKey implements EnrolmentEngine {
       passphrase =
         (await steps.ask("Passphrase of the new SSH key", [field])).get("passphrase")?.reveal() ?? "";
     }
-    return sshKeyFields(passphrase, comment);
+    return sshKeyFields(passphrase, comment, passphrase === "" ? undefined : onKey);
   }
 }
 
 /** A new key pair as fields: `private_key` (PEM), `public_key` (a line of authorized_keys), `fingerprint`. */
-export async function sshKeyFields(passphrase: string, comment: string): Promise<Fields> {
+export async function sshKeyFields(
+  passphrase: string,
+  comment: string,
+  onKey?: SshOptions["onKey"],
+): Promise<Fields> {
   // Loaded when a key is made: every start of the daemon would pay for it.
   const { encodeOpenSshKey, encodePublicKey, encodePublicKeyLine, fingerprint, publicKeyOf } =
     await import("@devplat/ssh-protocol");
   const { privateKey } = generateKeyPairSync("ed25519");
-  const blob = encodePublicKey(publicKeyOf(privateKey));
+  const publicKey = publicKeyOf(privateKey);
+  const blob = encodePublicKey(publicKey);
   const secret = passphrase === "" ? undefined : new Secret(passphrase);
+  onKey?.({ publicKey, privateKey });
   return new Map([
     ["private_key", encodeOpenSshKey(privateKey, { comment, passphrase: secret })],
     ["public_key", `${encodePublicKeyLine(blob, comment)}\n`],

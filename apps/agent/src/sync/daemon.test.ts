@@ -7,6 +7,7 @@ import { embeddedSignIn, type SignIn } from "../auth/sign-in.ts";
 import { AgentError } from "../errors.ts";
 import { ObservedStore } from "../secrets/observed-store.ts";
 import { StoreHealth } from "../secrets/store-health.ts";
+import { StoreWatch } from "./store-watch.ts";
 import { assembleLoop } from "../assemble/loop.ts";
 import type { Daemon } from "./daemon.ts";
 import { HandClock } from "./clock.test-kit.ts";
@@ -109,7 +110,12 @@ async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
     problems: [],
   } as const;
   const parts = { engine, state, signIn, clock, facts, store: observed, health, logger: silentLogger };
-  const daemon = assembleLoop({ ...parts, ...WITHOUT_ENROLMENTS, intervalMs: INTERVAL_MS });
+  const daemon = assembleLoop({
+    ...parts,
+    ...WITHOUT_ENROLMENTS,
+    watch: new StoreWatch(parts),
+    intervalMs: INTERVAL_MS,
+  });
   running = daemon.run(stop.signal);
   return daemon;
 }

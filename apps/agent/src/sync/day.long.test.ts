@@ -11,6 +11,7 @@ import { TokenKeeper } from "../auth/token-keeper.ts";
 import { TokenSignIn, type TokenApi } from "../auth/sign-in.ts";
 import { ObservedStore } from "../secrets/observed-store.ts";
 import { StoreHealth } from "../secrets/store-health.ts";
+import { StoreWatch } from "./store-watch.ts";
 import { assembleLoop } from "../assemble/loop.ts";
 import { HandClock } from "./clock.test-kit.ts";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
@@ -182,7 +183,12 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
         problems: [],
       } as const;
       const parts = { engine, state: file, signIn, clock, facts, store, health, logger: silentLogger };
-      const daemon = assembleLoop({ ...parts, ...WITHOUT_ENROLMENTS, intervalMs: INTERVAL_MS });
+      const daemon = assembleLoop({
+        ...parts,
+        ...WITHOUT_ENROLMENTS,
+        watch: new StoreWatch(parts),
+        intervalMs: INTERVAL_MS,
+      });
       const onWake = (): void => daemon.wake();
       const keeper = new TokenKeeper({
         signIn,
