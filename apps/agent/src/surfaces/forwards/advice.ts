@@ -3,10 +3,10 @@ import type { FailureClass } from "./openssh/failure.ts";
 
 /** Instructions for each class of failure; `HOST` stands for the host of the remote. */
 const ADVICE: Readonly<Record<FailureClass, string>> = {
-  dns: "Check the name of the host, and HostName in ~/.ssh/config. It is tried again by itself.",
-  unreachable: "Check the network and the VPN of this host. It is tried again by itself.",
-  refused: "Check the port, and that the SSH server of HOST is running. It is tried again by itself.",
-  timeout: "Check the address, the network and the firewall. It is tried again by itself.",
+  dns: "Check the name of the host, and HostName in ~/.ssh/config.",
+  unreachable: "Check the network and the VPN of this host.",
+  refused: "Check the port, and that the SSH server of HOST is running.",
+  timeout: "Check the address, the network and the firewall.",
   handshake: "Run 'ssh -v HOST', and look at the log of its SSH server.",
   authentication: "Run 'ssh-add -l', and check that HOST accepts one of these keys for the user.",
   "host-key": `Ask the administrator of HOST whether its key was changed, then run '${BRAND.command} ssh add HOST --repin'.`,
@@ -20,8 +20,17 @@ const ADVICE: Readonly<Record<FailureClass, string>> = {
 /** For a host whose key is neither pinned nor signed by an authority. */
 const PIN_ADVICE = `Run '${BRAND.command} ssh add HOST --repin', which shows the key and pins it.`;
 
-/** Advice to a person about a failure. @param hasPin whether a key is pinned for the host */
+/** Failures that may pass without an action of a person. */
+const PASSING: ReadonlySet<FailureClass> = new Set(["dns", "unreachable", "refused", "timeout"]);
+
+/** Advice to a person about a failure of a forward. @param hasPin whether a key is pinned for the host */
 export function adviceFor(failure: FailureClass, host: string, hasPin: boolean): string {
-  const advice = failure === "host-key" && !hasPin ? PIN_ADVICE : ADVICE[failure];
-  return advice.replaceAll("HOST", host);
+  if (failure === "host-key" && !hasPin) return PIN_ADVICE.replaceAll("HOST", host);
+  const advice = dialAdvice(failure, host);
+  return PASSING.has(failure) ? `${advice} It is tried again by itself.` : advice;
+}
+
+/** Advice to a person about a connection that is not tried again. */
+export function dialAdvice(failure: FailureClass, host: string): string {
+  return ADVICE[failure].replaceAll("HOST", host);
 }

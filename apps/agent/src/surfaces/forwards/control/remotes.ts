@@ -1,7 +1,7 @@
 import { AppError, messageOf, type Clock, type Logger } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import type { RemoteView } from "../../../remote-view.ts";
-import { adviceFor } from "../advice.ts";
+import { dialAdvice } from "../advice.ts";
 import type { ForwardConnection, TrustSettings } from "../connection.ts";
 import { ForwardError } from "../errors/forward-error.ts";
 import { DEFAULT_PORT, sameHost, type RemoteEntry } from "../file/remote-entry.ts";
@@ -210,16 +210,12 @@ function unknown(host: string): ForwardError {
 }
 
 /** Adds what the user can do to the error of a connection. */
-async function withAdvice<Result>(
-  { host, host_key }: RemoteEntry,
-  action: () => Promise<Result>,
-): Promise<Result> {
+async function withAdvice<Result>({ host }: RemoteEntry, action: () => Promise<Result>): Promise<Result> {
   try {
     return await action();
   } catch (error) {
     if (!(error instanceof ConnectionError)) throw error;
-    const hint = adviceFor(error.failure.class, host, host_key !== undefined);
-    throw new ConnectionError(error.failure, { hint, cause: error });
+    throw new ConnectionError(error.failure, { hint: dialAdvice(error.failure.class, host), cause: error });
   }
 }
 
