@@ -14,6 +14,7 @@ import type { FormFields } from "../surfaces/peer-actions/form.ts";
 import { performOn } from "../surfaces/peer-actions/local-actions.ts";
 import { hostOf } from "./common/context.ts";
 import { untilStopped } from "./common/signals.ts";
+import { readStandardInput } from "./common/standard-input.ts";
 
 /** Opens a web address in front of the user: on the peers, else here. */
 export const browse: RunCommand = (invocation) =>
@@ -34,27 +35,10 @@ export const notify: RunCommand = (invocation) => {
 /** Puts a text on the clipboard in front of the user: on the peers', else on this host's. */
 export const clipboard: RunCommand = async (invocation) => {
   const [argument = "-"] = invocation.positionals;
-  const text = argument === "-" ? await readInput() : fromArgument(argument);
+  const text =
+    argument === "-" ? await readStandardInput(MAX_CLIPBOARD_BYTES, "the text") : fromArgument(argument);
   return await preferPeers(invocation, "clipboard", new Map([["text", text]]));
 };
-
-/** Standard input without one trailing newline; undefined if it is not UTF-8. A byte order mark belongs to the text. */
-async function readInput(): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    length += chunk.length;
-    // One more for the newline. What is longer need not be read to its end.
-    if (length > MAX_CLIPBOARD_BYTES + 1) throw new AgentError("usage", "the text is longer than 64 KiB");
-  }
-  try {
-    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-    return decoder.decode(Buffer.concat(chunks)).replace(/\n$/, "");
-  } catch {
-    return undefined;
-  }
-}
 
 /** The system replaces bytes that are not UTF-8 by replacement characters. Such a text would arrive changed. */
 function fromArgument(argument: string): string {

@@ -41,6 +41,7 @@ const remoteOptions = {
 
 /** Settings that `ssh edit --reset` takes. */
 const RESETTABLE = Object.keys(remoteOptions);
+const gitLocal = flagOption("Use the configuration of this repository, not the user's.");
 
 const loginCheckOptions = {
   "no-passwd": flagOption("Do nothing for users that this host's passwd file names."),
@@ -244,6 +245,51 @@ const COMMANDS: readonly CommandSpec[] = [
     summary: "Answer git as its credential helper, for the hosts of git_credentials.",
     load: async () => (await import("./git-credential.ts")).run,
   },
+  {
+    name: "ssh-env",
+    summary: "Print the line that makes a shell use the daemon's SSH agent.",
+    options: {
+      shell: {
+        ...textOption("<shell>", "Kind of the shell (default: your login shell)."),
+        choices: ["sh", "bash", "zsh", "fish", "csh", "tcsh", "powershell", "pwsh"],
+      },
+    },
+    load: async () => (await import("./ssh-agent/ssh-env.ts")).run,
+  },
+  {
+    name: "keys",
+    summary: "List the keys of the daemon's SSH agent.",
+    options: { json },
+    load: async () => (await import("./ssh-agent/keys.ts")).list,
+  },
+  ...commandGroup("keys", async () => import("./ssh-agent/keys.ts"), {
+    list: { summary: "The same.", options: { json } },
+    unlock: {
+      usage: "NAME",
+      summary: "Open a key that has a passphrase, by its comment, path or fingerprint.",
+      options: {
+        json,
+        "passphrase-stdin": flagOption("Read the passphrase from standard input, and do not ask for it."),
+      },
+    },
+    show: { summary: "Show the daemon's keys again after 'ssh-add -D'.", options: { json } },
+  }),
+  ...commandGroup("git-signing", async () => import("./ssh-agent/git-signing.ts"), {
+    enable: {
+      summary: "Make git sign with a key of the SSH agent. A signature is tried first.",
+      options: {
+        json,
+        local: gitLocal,
+        key: textOption("<name>", "Comment or fingerprint of the key (default: the only one)."),
+        force: flagOption("Replace another way of signing."),
+      },
+    },
+    disable: {
+      summary: "Restore git's configuration as it was before.",
+      options: { json, local: gitLocal, force: flagOption("Also if the key of git was changed since.") },
+    },
+    status: { summary: "Show how git signs.", options: { json, local: gitLocal } },
+  }),
   {
     name: "doctor",
     summary: "Check everything that sync depends on, and print the faults.",

@@ -1,0 +1,122 @@
+import { flagOf, printResult, printTable } from "@devplat/cli";
+import { printLine } from "@devplat/base/terminal";
+import { BRAND } from "../../brand.ts";
+import { AgentError } from "../../errors.ts";
+import {
+  sshAgentStatusSchema,
+  type SshAgentIdentityView,
+  type SshAgentStatus,
+} from "../../ssh-agent-view.ts";
+import type { Invocation, RunCommand } from "../common/command.ts";
+import { openContext } from "../common/context.ts";
+import { DaemonRequests } from "../common/daemon-request.ts";
+import { ask } from "../common/prompt.ts";
+import { readStandardInput } from "../common/standard-input.ts";
+import { agentSocket } from "./agent-socket.ts";
+
+const STATUS_PATH = "/api/v1/ssh-agent";
+/** Opening a key takes up to some seconds, because its passphrase is stretched on purpose. In milliseconds. */
+const UNLOCK_TIMEOUT_MS = 60_000;
+/** Longest passphrase from standard input, in bytes. */
+const MAX_PASSPHRASE_BYTES = 1024;
+
+/** The keys of the SSH agent, by source. */
+export const list: RunCommand = async (invocation) => {
+  const { requests } = await open(invocation);
+  const status = sshAgentStatusSchema.parse(await requests.get(STATUS_PATH));
+  printResult(invocation.options, status, () => print(status));
+  return 0;
+};
+
+/** Opens a key with its passphrase, from the terminal or from standard input. */
+export const unlock: RunCommand = async (invocation) => {
+  const { requests } = await open(invocation);
+  const [name = ""] = invocation.positionals;
+  if (invocation.flags.dryRun) {
+    printResult(invocation.options, { key: name, outcome: "would unlock" }, () =>
+      printLine(`would unlock ${name}`),
+    );
+    return 0;
+  }
+  const passphrase = await passphraseFor(name, invocation);
+  await requests.change(`${STATUS_PATH}/keys/unlock`, {
+    body: { name, passphrase },
+    timeoutMs: UNLOCK_TIMEOUT_MS,
+  });
+  printResult(invocation.options, { key: name, outcome: "unlocked" }, () => printLine(`unlocked ${name}`));
+  return 0;
+};
+
+/** Shows the daemon's keys again that `ssh-add -D` has hidden. */
+export const show: RunCommand = async (invocation) => {
+  const { requests } = await open(invocation);
+  const { dryRun } = invocation.flags;
+  if (!dryRun) await requests.change(`${STATUS_PATH}/keys/show`);
+  const outcome = dryRun ? "would be shown" : "shown";
+  printResult(invocation.options, { outcome }, () =>
+    printLine(dryRun ? "the daemon's keys would be shown" : "the daemon's keys are shown"),
+  );
+  return 0;
+};
+
+/** @throws AgentError `not_configured` while the SSH agent is off */
+async function open(invocation: Invocation): Promise<{ requests: DaemonRequests }> {
+  const { host, loaded } = await openContext(invocation);
+  agentSocket(host, loaded.config);
+  return { requests: new DaemonRequests(host, loaded.config) };
+}
+
+async function passphraseFor(name: string, { options }: Invocation): Promise<string> {
+  const fromInput = flagOf(options, "passphrase-stdin");
+  if (!fromInput && !process.stdin.isTTY) {
+    throw new AgentError("usage", `Cannot ask for the passphrase of ${name}: there is no terminal`, {
+      hint: "Use --passphrase-stdin.",
+    });
+  }
+  const passphrase = fromInput
+    ? await readStandardInput(MAX_PASSPHRASE_BYTES, "the passphrase")
+    : await ask(`Passphrase of ${name}: `, { hidden: true });
+  if (passphrase === undefined || passphrase === "")
+    throw new AgentError(
+      "usage",
+      passphrase === "" ? "the passphrase is empty" : "the passphrase is not UTF-8",
+    );
+  return passphrase;
+}
+
+function print(status: SshAgentStatus): void {
+  const rows = status.sources.flatMap(({ name, identities }) =>
+    identities.map((identity) => [
+      name,
+      identity.comment,
+      identity.type,
+      identity.fingerprint,
+      stateText(identity),
+      restrictionText(identity),
+    ]),
+  );
+  printTable(["SOURCE", "KEY", "TYPE", "FINGERPRINT", "STATE", "ONLY FOR"], rows, "No keys.");
+  for (const { name, error } of status.sources) if (error !== null) printLine(`Source ${name}: ${error}`);
+  if (status.locked) printLine("The SSH agent is locked; 'ssh-add -X' unlocks it.");
+  for (const { kind, identity } of status.questions) {
+    printLine(
+      kind === "passphrase"
+        ? `Waiting for the passphrase of ${identity}: '${BRAND.command} keys unlock' gives it.`
+        : `Waiting for a confirmation to use ${identity}: answer it in the web UI.`,
+    );
+  }
+}
+
+function stateText({ state, certificate_expires_at, unlocked_until }: SshAgentIdentityView): string {
+  const until = certificate_expires_at ?? unlocked_until;
+  return until === null ? state : `${state} until ${until}`;
+}
+
+/** Where a key may be used; empty for everywhere. */
+function restrictionText({ hosts, via, namespaces }: SshAgentIdentityView): string {
+  return [
+    ...(hosts ?? []),
+    ...(via ?? []).map((host) => `via ${host}`),
+    ...(namespaces ?? []).map((namespace) => `namespace ${namespace}`),
+  ].join(", ");
+}
