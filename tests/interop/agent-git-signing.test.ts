@@ -85,9 +85,9 @@ describe("agent git-signing", () => {
       [true, "ssh", true, false],
     );
     // A second time changes nothing.
-    const once = await home.read(".gitconfig");
+    const enabled = await home.read(".gitconfig");
     await home.ok("git-signing", "enable");
-    assert.equal(await home.read(".gitconfig"), once);
+    assert.equal(await home.read(".gitconfig"), enabled);
     await home.ok("git-signing", "disable");
     assert.equal(await home.read(".gitconfig"), config);
     assert.match(await home.ok("git-signing", "disable"), /nothing was changed/);
