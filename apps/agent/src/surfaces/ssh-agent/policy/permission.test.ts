@@ -178,7 +178,7 @@ const requests = fc
   );
 
 describe("permissions in general", () => {
-  it("a key for hosts signs a login only for the last bound session, under its host key", () => {
+  it("a key for hosts logs in only to the last bound session, under its host key", () => {
     fc.assert(
       fc.property(restrictionsOf, ways, requests, (restrictions, way, purpose) => {
         const origin = originOf(way);

@@ -49,7 +49,7 @@ export class Confirmations {
     const caller = callerKey(confirmation);
     const earlier = caller === undefined ? undefined : this.#answers.get(caller);
     if (earlier !== undefined) return earlier;
-    const question = this.#questionFor(groupKey(confirmation) ?? Symbol().toString(), confirmation);
+    const question = this.#questionFor(confirmation);
     question.waiting += 1;
     try {
       const isPermitted = await unlessAborted(question.answer, signal);
@@ -68,12 +68,14 @@ export class Confirmations {
     this.#answers.clear();
   }
 
-  #questionFor(group: string, confirmation: Confirmation): OpenQuestion {
-    const open = this.#open.get(group);
+  #questionFor(confirmation: Confirmation): OpenQuestion {
+    const group = groupKey(confirmation);
+    const open = group === undefined ? undefined : this.#open.get(group);
     if (open !== undefined && !open.gone.signal.aborted) return open;
     const gone = new AbortController();
     const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(QUESTION_TIMEOUT_MS)]);
     const question: OpenQuestion = { answer: this.#ask(confirmation, signal), gone, waiting: 0 };
+    if (group === undefined) return question;
     this.#open.set(group, question);
     const remove = (): void => {
       if (this.#open.get(group) === question) this.#open.delete(group);
