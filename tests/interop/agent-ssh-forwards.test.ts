@@ -28,6 +28,13 @@ describe("managed SSH forwards of a running daemon", () => {
 
     const status = (await stand.get("/api/v1/status")) as { remotes: RemoteView[] };
     assert.equal(status.remotes[0]?.state, "connected");
+    assert.match(await stand.home.ok("status"), /^127\.0\.0\.1 .* connected /m);
+    const doctor = (await stand.home.agent(["doctor"])).stdout;
+    assert.match(doctor, /^ok +forward to 127\.0\.0\.1: connected$/m);
+    assert.match(doctor, /^ok +ssh: OpenSSH \d/m);
+    const metrics = await stand.metrics();
+    assert.match(metrics, /^agent_ssh_forward_up\{host="127\.0\.0\.1"\} 1$/m);
+    assert.match(metrics, /^agent_ssh_tokens_lent\{host="127\.0\.0\.1"\} 0$/m);
 
     assert.equal((await stand.call("POST", "", { host: "127.0.0.1" })).status, 409);
     assert.equal((await stand.call("PATCH", "/127.0.0.1", { enabled: false })).status, 200);

@@ -14,6 +14,7 @@ import {
   type TempFolder,
   type TerminalSession,
 } from "@devplat/testkit";
+import { requestOverSocket } from "../../apps/agent/src/peers/socket-request.ts";
 import { DaemonClient, type DaemonResponse } from "../../apps/agent/src/surfaces/socket/daemon-client.ts";
 import type { RemoteView } from "../../apps/agent/src/remote-view.ts";
 import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
@@ -109,6 +110,12 @@ export class SshStand {
 
   async get(path: string): Promise<unknown> {
     return (await this.#client.get(path))?.body;
+  }
+
+  async metrics(): Promise<string> {
+    const socketPath = join(this.home.path, "run/daemon/api.sock");
+    const answer = await requestOverSocket({ socketPath, path: "/metrics", timeoutMs: DIAL_LIMIT_MS });
+    return answer.body.toString();
   }
 
   /** Waits until the only remote is in a state. */

@@ -11,6 +11,7 @@ import { exposedFiles } from "../sync/target/exposed-files.ts";
 import type { RunCommand } from "./common/command.ts";
 import { hostOf, loadWith } from "./common/context.ts";
 import { isDaemonRunning } from "./common/daemon-process.ts";
+import { examineForwards } from "./doctor/forward-findings.ts";
 import { untilStopped } from "./common/signals.ts";
 import { publicMessage } from "../errors.ts";
 
@@ -50,6 +51,7 @@ async function examine(
     const faults = templateFaults(loaded).map(formatProblem);
     return faults.length === 0 ? "" : { fault: faults.join("; ") };
   });
+  await examineForwards(host, loaded, findings);
   const parts = await assemblePreview(host, loaded);
   try {
     let signedIn = false;

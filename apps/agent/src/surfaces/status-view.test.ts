@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { DaemonView } from "../status.ts";
+import { MemoryRemotes } from "./forwards/memory-remotes.test-kit.ts";
 import { StatusView } from "./status-view.ts";
 
 describe("StatusView", () => {
@@ -12,7 +13,7 @@ describe("StatusView", () => {
         return { job: "cycle-1", done: new Promise<never>(() => undefined) };
       },
     } as unknown as DaemonView;
-    const view = new StatusView(daemon, { status: () => ({}) }, { onChange: () => undefined });
+    const view = new StatusView(daemon, { status: () => ({}) }, new MemoryRemotes());
     view.syncNow("npm");
     view.syncNow();
     assert.deepEqual(asked, ["npm", undefined]);

@@ -1,20 +1,29 @@
 import type { AgentStatus, CycleResult, DaemonView, RuleView } from "../status.ts";
+import type { RemoteControl } from "./forwards/remote-control.ts";
 import type { Surface } from "./surface.ts";
 
 /** The daemon's state together with that of its surfaces. */
 export class StatusView implements DaemonView {
   readonly #daemon: DaemonView;
   readonly #surfaces: Pick<Surface, "status">;
-  readonly #remotes: Pick<DaemonView, "onChange">;
+  readonly #remotes: Pick<RemoteControl, "onChange" | "fileProblem">;
 
-  constructor(daemon: DaemonView, surfaces: Pick<Surface, "status">, remotes: Pick<DaemonView, "onChange">) {
+  constructor(
+    daemon: DaemonView,
+    surfaces: Pick<Surface, "status">,
+    remotes: Pick<RemoteControl, "onChange" | "fileProblem">,
+  ) {
     this.#daemon = daemon;
     this.#surfaces = surfaces;
     this.#remotes = remotes;
   }
 
   status(): AgentStatus {
-    return { ...this.#daemon.status(), ...this.#surfaces.status() };
+    const status = { ...this.#daemon.status(), ...this.#surfaces.status() };
+    const fault = this.#remotes.fileProblem();
+    if (fault === undefined) return status;
+    const { config } = status;
+    return { ...status, config: { ...config, problems: [...config.problems, fault] } };
   }
 
   rules(): readonly RuleView[] {

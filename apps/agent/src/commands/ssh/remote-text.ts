@@ -1,7 +1,10 @@
-import { printTable } from "@devplat/cli";
-import { printLine } from "@devplat/base/terminal";
+import { printLine, tableLines } from "@devplat/base/terminal";
 import type { RemoteView } from "../../remote-view.ts";
+import type { AgentStatus } from "../../status.ts";
 import type { OfflineRemote } from "./offline-remotes.ts";
+
+/** A remote of the daemon, or of ssh.yaml. */
+type ShownRemote = AgentStatus["remotes"][number] | OfflineRemote;
 
 /** Prints a remote with all its settings. */
 export function printRemote(remote: RemoteView): void {
@@ -29,8 +32,14 @@ export function printRemote(remote: RemoteView): void {
 }
 
 /** Prints a table of remotes, then what is wrong with them. */
-export function printRemotes(remotes: readonly (RemoteView | OfflineRemote)[]): void {
-  printTable(
+export function printRemotes(remotes: readonly ShownRemote[]): void {
+  if (remotes.length === 0) printLine("No remotes.");
+  else for (const line of remoteLines(remotes)) printLine(line);
+}
+
+/** A table of remotes, then what is wrong with them. */
+export function remoteLines(remotes: readonly ShownRemote[]): string[] {
+  const table = tableLines(
     ["HOST", "STATE", "SINCE", "REMOTE SOCKET", "LENT"],
     remotes.map((remote) => [
       remote.port === 22 ? remote.host : `${remote.host} (port ${remote.port})`,
@@ -39,14 +48,11 @@ export function printRemotes(remotes: readonly (RemoteView | OfflineRemote)[]): 
       remote.remote_socket_expanded ?? remote.remote_socket,
       lentText(remote),
     ]),
-    "No remotes.",
   );
-  for (const remote of remotes) {
-    for (const line of faultsOf(remote)) printLine(line);
-  }
+  return [...table, ...remotes.flatMap(faultsOf)];
 }
 
-function faultsOf({ host, error, tokens }: RemoteView | OfflineRemote): string[] {
+function faultsOf({ host, error, tokens }: ShownRemote): string[] {
   const problem = tokens?.problem ?? null;
   return [
     ...(error === null ? [] : [`${host}: ${error.class}: ${error.message}`, `  ${error.advice}`]),
@@ -54,12 +60,12 @@ function faultsOf({ host, error, tokens }: RemoteView | OfflineRemote): string[]
   ];
 }
 
-function stateText({ state, proven, enabled }: RemoteView | OfflineRemote): string {
+function stateText({ state, proven, enabled }: ShownRemote): string {
   if (state === "unavailable") return enabled ? state : `${state} (disabled)`;
   return state === "connected" && !proven ? "connected (not proven)" : state;
 }
 
-function lentText({ tokens }: RemoteView | OfflineRemote): string {
+function lentText({ tokens }: ShownRemote): string {
   if (tokens === null) return "";
   if (tokens.asking) return "waiting for consent";
   const { length } = tokens.lent;

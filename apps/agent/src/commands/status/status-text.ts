@@ -1,5 +1,6 @@
 import { formatDuration } from "@devplat/base";
 import { tableLines } from "@devplat/base/terminal";
+import { remoteLines } from "../ssh/remote-text.ts";
 import type { CommandStatus, CertificateStatus } from "../../status.ts";
 
 /**
@@ -31,6 +32,7 @@ export function statusText(status: CommandStatus, staleSince: string | null): st
           `Warning:        changed, applies after the daemon's next start: ${config.reload_needed.join(", ")}`,
         ]),
   ];
+  if (status.remotes.length > 0) lines.push("", "Remotes", ...remoteLines(status.remotes));
   lines.push(...dockerLines(status));
   return `${[...lines, "", ...ruleLines(status.rules)].join("\n")}\n`;
 }

@@ -150,7 +150,9 @@ export class ForwardConnection {
     const { master, peer, ends, made } = this.#made;
     const removal = removeRemoteSocket(master, ends, made).catch(() => undefined);
     await Promise.race([removal, master.ended, this.#clock.sleep(REMOVAL_TIMEOUT_MS)]);
-    await Promise.all([master.end(), peer.close()]);
+    // The connection carries the responses to requests that came through it.
+    await peer.close();
+    await master.end();
   }
 
   /** Closes a connection that has ended, or that leads to nowhere: nothing is asked of the server. */

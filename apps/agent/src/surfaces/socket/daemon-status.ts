@@ -8,7 +8,7 @@ import { apiSocketPath } from "./places.ts";
 
 /** Before a login the status has only the time. */
 const statusSchema = agentStatusSchema
-  .pick({ authenticated: true, uptime_seconds: true, sync: true, rules: true, peers: true })
+  .pick({ authenticated: true, uptime_seconds: true, sync: true, rules: true, peers: true, remotes: true })
   .extend({
     store: agentStatusSchema.shape.store.pick({ reachable: true, last_error: true }),
     config: agentStatusSchema.shape.config.pick({ problems: true, reload_needed: true }),
@@ -20,7 +20,7 @@ export type ReportedStatus = z.infer<typeof statusSchema>;
 
 /** Facts that only the running daemon knows, and the sockets that can be seen without it. */
 export type DaemonStatus = Pick<CommandStatus, "daemon" | "api" | "peers"> &
-  Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules">> & {
+  Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules" | "remotes">> & {
     /** Why it cannot use the store, or why its files are stale. */
     readonly storeFault?: { readonly reachable: boolean; readonly last_error: string | null };
     readonly config?: Pick<AgentStatus["config"], "problems" | "reload_needed">;
@@ -31,7 +31,7 @@ export async function readDaemonStatus(places: Places, { api, web }: Config): Pr
   if (!api.enabled && !web.enabled) return {};
   const socket = api.enabled ? apiSocketPath(places, api) : undefined;
   const seen = await askDaemon(places, socket);
-  const { uptime_seconds: uptime, sync, rules, store, config, peers } = seen ?? {};
+  const { uptime_seconds: uptime, sync, rules, store, config, peers, remotes } = seen ?? {};
   const hasFault = store !== undefined && (!store.reachable || sync?.state === "stale");
   return {
     daemon: { running: seen !== undefined },
@@ -42,6 +42,7 @@ export async function readDaemonStatus(places: Places, { api, web }: Config): Pr
     ...(config !== undefined && { config }),
     ...(socket !== undefined && { api: { socket, present: await isSocket(socket) } }),
     ...(peers !== undefined && { peers }),
+    ...(remotes !== undefined && { remotes }),
   };
 }
 

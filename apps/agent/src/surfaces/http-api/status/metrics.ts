@@ -11,6 +11,7 @@ const STATES: readonly RuleStatus["state"][] = ["ok", "pending", "failed", "miss
  */
 export function metricsText(status: AgentStatus, openStreams: number): string {
   const rules = Object.entries(status.rules);
+  const enabled = status.remotes.filter((remote) => remote.enabled);
   const lines = [
     ...gauge("agent_info", "Version of the daemon.", [[`{version="${escapeLabel(status.version)}"}`, 1]]),
     ...gauge("agent_uptime_seconds", "Seconds since the daemon started.", [["", status.uptime_seconds]]),
@@ -41,6 +42,21 @@ export function metricsText(status: AgentStatus, openStreams: number): string {
       "agent_rule_consecutive_failures",
       "Failed tries of the rule since it last succeeded.",
       rules.map(([name, rule]) => [`{rule="${escapeLabel(name)}"}`, rule.consecutive_failures]),
+    ),
+    ...gauge(
+      "agent_ssh_forward_up",
+      "1 if the managed SSH forward to the host is connected.",
+      enabled.map(({ host, state }) => [`{host="${escapeLabel(host)}"}`, Number(state === "connected")]),
+    ),
+    ...gauge(
+      "agent_ssh_forward_reconnects",
+      "Times that the managed SSH forward came back since it was enabled.",
+      enabled.map(({ host, reconnects }) => [`{host="${escapeLabel(host)}"}`, reconnects]),
+    ),
+    ...gauge(
+      "agent_ssh_tokens_lent",
+      "Store tokens that the remote host has now.",
+      enabled.map(({ host, tokens }) => [`{host="${escapeLabel(host)}"}`, tokens.lent.length]),
     ),
   ];
   return `${lines.join("\n")}\n`;
