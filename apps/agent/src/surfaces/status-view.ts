@@ -1,18 +1,19 @@
 import type { AgentStatus, CycleResult, DaemonView, RuleView } from "../status.ts";
-import type { RemoteControl } from "./forwards/remote-control.ts";
 import type { Surface } from "./surface.ts";
+
+/** A file that people edit, whose content the surfaces show. */
+interface ChangingFile extends Pick<DaemonView, "onChange"> {
+  /** Why the file cannot be used now. */
+  fileProblem(): string | undefined;
+}
 
 /** The daemon's state together with that of its surfaces. */
 export class StatusView implements DaemonView {
   readonly #daemon: DaemonView;
   readonly #surfaces: Pick<Surface, "status">;
-  readonly #remotes: Pick<RemoteControl, "onChange" | "fileProblem">;
+  readonly #remotes: ChangingFile;
 
-  constructor(
-    daemon: DaemonView,
-    surfaces: Pick<Surface, "status">,
-    remotes: Pick<RemoteControl, "onChange" | "fileProblem">,
-  ) {
+  constructor(daemon: DaemonView, surfaces: Pick<Surface, "status">, remotes: ChangingFile) {
     this.#daemon = daemon;
     this.#surfaces = surfaces;
     this.#remotes = remotes;
