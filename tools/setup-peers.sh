@@ -84,6 +84,10 @@ have_schemathesis() { "$schemathesis_folder/bin/python" -c 'import schemathesis'
 readers_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/readers-$(sha256sum < "$root/tools/readers/requirements.txt" | cut -c1-12)"
 have_readers() { "$readers_folder/bin/python" -c 'import yaml, ruamel.yaml, dotenv, javaproperties' 2>/dev/null; }
 
+# OpenSSH's own test scripts, from the source package of Debian that the machine's ssh is from.
+openssh_regress_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/openssh-regress"
+have_openssh_regress() { [ -f "$openssh_regress_folder/regress/agent-restrict.sh" ]; }
+
 packages=
 need() { packages="$packages $*"; }
 have_http_backend || need git
@@ -145,6 +149,7 @@ have_vault || plan 5 "Vault"
 have_gitea || plan 5 "Gitea"
 have_schemathesis || plan 1 "schemathesis"
 have_readers || plan 1 "Python readers"
+have_openssh_regress || plan 1 "OpenSSH's test scripts"
 [ -z "$clients_todo" ] || plan 4 "git clients"
 if [ "$step_count" -eq 0 ]; then
   echo "setup:peers: all there"
@@ -188,6 +193,24 @@ build_gitea() {
   chmod -R u+w "$aside/static"
 }
 
+# Reads the lists of source packages from copies of the machine's own lists, which may name binary packages only.
+fetch_openssh_regress() {
+  mkdir -p "$aside/sources/parts" "$aside/sources/lists/partial" "$aside/sources/archives"
+  for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+    [ ! -f "$list" ] || sed 's/^deb /deb-src /' "$list" >"$aside/sources/parts/$(basename "$list" .list)-src.list"
+  done
+  for list in /etc/apt/sources.list.d/*.sources; do
+    [ ! -f "$list" ] || sed 's/^Types:.*/Types: deb-src/' "$list" >"$aside/sources/parts/$(basename "$list")"
+  done
+  set -- -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$aside/sources/parts" \
+    -o "Dir::State::Lists=$aside/sources/lists"
+  # A list of another project may have no source packages.
+  apt-get "$@" update -q || true
+  cd "$aside/sources/archives"
+  apt-get "$@" source -q --download-only openssh
+  tar -xzf openssh_*.orig.tar.gz --strip-components=1 -C "$aside" --wildcards '*/regress'
+}
+
 install_python() { # a folder of tools with a requirements.txt
   python3 -m venv "$aside"
   "$aside/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
@@ -222,6 +245,7 @@ if ! have_readers; then
   build 1 "Python readers" "$readers_folder" install_python readers
   have_readers || fail "the Python readers do not load"
 fi
+have_openssh_regress || build 1 "OpenSSH's test scripts" "$openssh_regress_folder" fetch_openssh_regress
 if [ -n "$clients_todo" ]; then
   case "$clients_todo" in *go-git*) need_go ;; *) find_go || true ;; esac
   step 4 "git clients" sh "$root/tools/clients/build.sh" "$go"

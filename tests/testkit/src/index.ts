@@ -56,6 +56,7 @@ export {
   chromiumProgram,
   giteaProgram,
   onPath,
+  opensshRegressFolder,
   postgresFolder,
   readersPython,
   schemathesisPython,

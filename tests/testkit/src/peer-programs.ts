@@ -51,6 +51,13 @@ export function giteaProgram(): { readonly gitea: string; readonly staticFolder:
   return found;
 }
 
+/** The folder of OpenSSH's own test scripts that `npm run setup:peers` fetched. */
+export function opensshRegressFolder(): string {
+  const folder = join(peerCache(), "openssh-regress/regress");
+  if (!existsSync(join(folder, "agent-restrict.sh"))) throw TestkitError.missing("OpenSSH's test scripts");
+  return folder;
+}
+
 /** The Python that `npm run setup:peers` put schemathesis into; run with `-m schemathesis.cli`. */
 export function schemathesisPython(): string {
   const python = join(
