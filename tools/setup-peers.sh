@@ -100,6 +100,7 @@ have curl || need curl
 have jq || need jq
 have ssh || need openssh-client
 have setpriv || need util-linux
+have ip || [ -x /sbin/ip ] || need iproute2
 have script || need bsdutils
 have swtpm || need swtpm
 have softhsm2-util || need softhsm2

@@ -4,6 +4,7 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
+import type { TestNetwork } from "./network.ts";
 import { startPeer, type PeerCommand } from "./peer.ts";
 import { onPath } from "./peer-programs.ts";
 import { run } from "./process.ts";
@@ -11,6 +12,7 @@ import { tempFolder } from "./temp-folder.ts";
 
 /** A real SSH server for this machine's own user. */
 export interface Sshd {
+  readonly address: string;
   readonly port: number;
   /** Its host key, as `type base64`. */
   readonly hostKey: string;
@@ -36,6 +38,8 @@ export interface SshdOptions {
   readonly settings?: readonly string[];
   /** Program of the SFTP subsystem. Default: a server that works. */
   readonly sftp?: string;
+  /** Network namespace with another address than this one's, made by {@link startNetwork}. Default: loopback. */
+  readonly network?: Pick<TestNetwork, "namespace" | "address">;
 }
 
 /** OpenSSH's server, which is not in the PATH of an ordinary user. */
@@ -46,8 +50,9 @@ export function sshdProgram(): string {
   return found;
 }
 
-/** Starts sshd on loopback with keys of its own; no configuration of the machine or its user is read. */
-export async function startSshd({ settings: given = [], sftp }: SshdOptions = {}): Promise<Sshd> {
+/** Starts sshd, on loopback unless told otherwise, with keys of its own; no configuration of the machine or its user is read. */
+export async function startSshd({ settings: given = [], sftp, network }: SshdOptions = {}): Promise<Sshd> {
+  const address = network?.address ?? "127.0.0.1";
   const folder = await tempFolder("sshd");
   const at = (name: string): string => join(folder.path, name);
   const home = at("home");
@@ -68,7 +73,7 @@ export async function startSshd({ settings: given = [], sftp }: SshdOptions = {}
     if (port === 0) port = await freePort();
     const settings = [
       ...given,
-      `ListenAddress 127.0.0.1:${port}`,
+      `ListenAddress ${address}:${port}`,
       `HostKey ${at("host")}`,
       `AuthorizedKeysFile ${at("authorized")}`,
       "PasswordAuthentication no",
@@ -82,9 +87,12 @@ export async function startSshd({ settings: given = [], sftp }: SshdOptions = {}
       `Subsystem sftp ${sftp ?? `internal-sftp -d ${home}`}`,
     ];
     await writeFile(at("config"), `${settings.join("\n")}\n`);
+    const command = [sshdProgram(), "-D", "-e", "-f", at("config")];
+    const [program = "", ...args] =
+      network === undefined ? command : ["ip", "netns", "exec", network.namespace, ...command];
     return {
-      command: sshdProgram(),
-      args: ["-D", "-e", "-f", at("config")],
+      command: program,
+      args,
       isReady: (output) => output.includes("Server listening"),
     };
   };
@@ -97,7 +105,7 @@ export async function startSshd({ settings: given = [], sftp }: SshdOptions = {}
   let hostKey = "";
   const readHostKey = async (): Promise<void> => {
     hostKey = (await readFile(at("host.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
-    await writeFile(at("known"), `[127.0.0.1]:${port} ${hostKey}\n`);
+    await writeFile(at("known"), `[${address}]:${port} ${hostKey}\n`);
   };
   await readHostKey();
   const end = async (): Promise<void> => {
@@ -112,6 +120,7 @@ export async function startSshd({ settings: given = [], sftp }: SshdOptions = {}
     `UserKnownHostsFile=${at("known")}`,
   ];
   return {
+    address,
     port,
     get hostKey() {
       return hostKey;
@@ -130,7 +139,7 @@ export async function startSshd({ settings: given = [], sftp }: SshdOptions = {}
       "-p",
       String(port),
       ...options.flatMap((option) => ["-o", option]),
-      `${userInfo().username}@127.0.0.1`,
+      `${userInfo().username}@${address}`,
     ],
     pause: end,
     resume: async (newHostKey = false) => {
