@@ -38,10 +38,11 @@ export class SshStand {
   readonly #client: DaemonClient;
   agent: RunningAgent | undefined;
 
-  private constructor(folder: TempFolder, sshd: Sshd) {
+  private constructor(folder: TempFolder, sshd: Sshd, environment: NodeJS.ProcessEnv) {
     this.#folder = folder;
     this.sshd = sshd;
     this.home = new Home(folder.path, {
+      ...environment,
       XDG_RUNTIME_DIR: join(folder.path, "run"),
       // Programs of the test come before those of this machine.
       PATH: `${join(folder.path, "bin")}:${process.env["PATH"] ?? ""}`,
@@ -49,10 +50,17 @@ export class SshStand {
     this.#client = new DaemonClient(join(folder.path, "run/daemon"), join(folder.path, AGENT_SOCKET));
   }
 
-  /** @param sections of the configuration besides `ssh`. Default: an embedded store and the API socket */
-  static async start(options: SshdOptions = {}, sections = SECTIONS): Promise<SshStand> {
+  /**
+   * @param sections of the configuration besides `ssh`. Default: an embedded store and the API socket
+   * @param environment of the daemon and the commands, besides the usual one
+   */
+  static async start(
+    options: SshdOptions = {},
+    sections = SECTIONS,
+    environment: NodeJS.ProcessEnv = {},
+  ): Promise<SshStand> {
     const folder = await tempFolder("af");
-    const stand = new SshStand(folder, await startSshd(options));
+    const stand = new SshStand(folder, await startSshd(options), environment);
     await stand.home.write(
       "ssh",
       `#!/bin/sh\ncase " $* " in *" -G "*) exec ssh -F ${folder.path}/ssh_config "$@";; esac\nexec ssh "$@"\n`,
@@ -131,10 +139,20 @@ export class SshStand {
     return last as RemoteView;
   }
 
+  /** Waits until the log tells of so many failed attempts more. */
+  async attempts(count: number): Promise<void> {
+    const failed = (): number => (this.agent?.log() ?? "").split('"state":"offline"').length - 1;
+    const wanted = failed() + count;
+    await until(
+      async () => failed() >= wanted,
+      () => this.agent?.log() ?? "",
+    );
+  }
+
   /** Adds the server, whose key is confirmed. */
   async add(more: object = {}): Promise<RemoteView> {
     const body = {
-      host: "127.0.0.1",
+      host: this.sshd.address,
       port: this.sshd.port,
       remote_socket: "~/.ssh/daemon.test.sock",
       ...more,
