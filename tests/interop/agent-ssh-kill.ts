@@ -55,6 +55,7 @@ export async function killLoop(random: () => number, more: (kills: number) => bo
         () => stand.agent?.log() ?? "",
       );
       assert.match(await stand.remote("/api/v1/token"), /200$/);
+      assert.equal((await accessors(vault)).size, others + 1, "a child is lent, not the daemon's own token");
     }
     await stand.agent?.stop();
     await until(async () => (await accessors(vault)).size === others);
