@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startVault, until, type Vault } from "@devplat/testkit";
 import { writePolicies } from "./agent-auth-stand.ts";
-import { ForwardStand } from "./agent-ssh-stand.ts";
+import { SshStand } from "./agent-ssh-stand.ts";
 
 /** Life of lent tokens: one that was granted in the instant of a kill ends by itself. In seconds. */
 const TOKEN_TTL_S = 5;
@@ -26,9 +26,12 @@ export async function killLoop(random: () => number, more: (kills: number) => bo
       policy: 'path "auth/token/create" { capabilities = ["update"] }',
     });
     const token = await vault.createUserToken("ada", ["default", "user", "lender"]);
-    await using stand = await ForwardStand.start({
-      store: `{ address: "${vault.address}", username: ada }`,
-    });
+    await using stand = await SshStand.start(
+      {},
+      `store: { address: "${vault.address}", username: ada }
+api: { enabled: true }
+`,
+    );
     await stand.home.write(".daemon-token", token);
     const others = (await accessors(vault)).size;
     await stand.startAgent();
@@ -66,11 +69,11 @@ export async function killLoop(random: () => number, more: (kills: number) => bo
 }
 
 /** Asks for the token again and again until nobody answers. */
-async function borrow(stand: ForwardStand): Promise<void> {
+async function borrow(stand: SshStand): Promise<void> {
   while ((await stand.remote("/api/v1/token")).endsWith("200"));
 }
 
-async function killDaemon(stand: ForwardStand): Promise<void> {
+async function killDaemon(stand: SshStand): Promise<void> {
   const { agent } = stand;
   assert.ok(agent?.pid);
   process.kill(agent.pid, "SIGKILL");
@@ -82,7 +85,7 @@ async function killDaemon(stand: ForwardStand): Promise<void> {
   await stand.startAgent();
 }
 
-async function killSsh(stand: ForwardStand): Promise<void> {
+async function killSsh(stand: SshStand): Promise<void> {
   const before = (await stand.list()).remotes[0]?.reconnects ?? 0;
   for (const pid of await stand.connections()) process.kill(pid, "SIGKILL");
   await until(
@@ -97,7 +100,7 @@ async function accessors(vault: Vault): Promise<Set<string>> {
 }
 
 /** Files in the folder of connections that belong to no process that runs. */
-async function leftovers(stand: ForwardStand): Promise<string[]> {
+async function leftovers(stand: SshStand): Promise<string[]> {
   const folder = join(stand.home.path, "run/daemon/ssh");
   const names = await readdir(folder);
   const live = new Set<string>();
