@@ -8,7 +8,7 @@ import { SshStand } from "./agent-ssh-stand.ts";
 
 /** Life of lent tokens: one that was granted in the instant of a kill ends by itself. In seconds. */
 const TOKEN_TTL_S = 5;
-/** Time from a connection to the kill, at most. In milliseconds. */
+/** Maximum time from a connection to the kill, in milliseconds. */
 const MAX_LIFE_MS = 400;
 
 /**

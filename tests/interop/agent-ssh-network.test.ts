@@ -25,7 +25,7 @@ describe("a forward over a network that fails", { timeout: TIMEOUT_MS }, () => {
       assert.ok(performance.now() - began < NOTICED_MS);
       assert.equal(lost.proven, false);
       assert.ok(["unreachable", "timeout"].includes(lost.error?.class ?? ""), JSON.stringify(lost.error));
-      // Attempts without a route fail at once, and the waits between them grow.
+      // Attempts without a route fail immediately, and the waits between them grow.
       await stand.attempts(5);
 
       await network.restoreRoute();
