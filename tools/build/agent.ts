@@ -8,8 +8,11 @@ import { build, type BuildOptions, type Plugin } from "esbuild";
 
 const SOURCE = resolve(import.meta.dirname, "../../apps/agent/src");
 const RUNTIME_MAJOR = 26;
-/** Bundle that the thread for large files runs. */
-const THREAD = "edit-worker.cjs";
+/** Files that start a thread, with the code that the thread runs, in the folder of the file. */
+const THREADS = [
+  { starter: "sync/edit/edit-thread.ts", code: "edit-worker.ts" },
+  { starter: "surfaces/ssh-agent/sources/key-opener.ts", code: "unlock-worker.ts" },
+] as const;
 
 /** Files that a build has made. */
 export interface AgentRelease {
@@ -21,7 +24,7 @@ export interface AgentRelease {
 
 /**
  * Bundles the daemon. The launcher runs `agent.cjs`: it handles a suppressed login-check itself, and loads `main.cjs` for
- * everything else. The thread for large files runs `edit-worker.cjs`.
+ * everything else. Each thread runs a bundle of its own, such as `edit-worker.cjs`.
  * @param folder is emptied first
  * @param options `executable`: also a single file with Node in it, about 120 MB
  */
@@ -36,11 +39,13 @@ export async function buildAgent(
     ...COMMON,
     entryPoints: [join(SOURCE, "main.ts")],
     outfile: main,
-    plugins: [assetsInside(), thread(`require("node:path").join(__dirname, "${THREAD}"), {`)],
+    plugins: [assetsInside(), threads((bundle) => `require("node:path").join(__dirname, "${bundle}"), {`)],
   });
   await narrow(main);
-  const worker = join(folder, THREAD);
-  await build({ ...COMMON, entryPoints: [join(SOURCE, "sync/edit/edit-worker.ts")], outfile: worker });
+  for (const { starter, code } of THREADS) {
+    const entryPoints = [join(SOURCE, dirname(starter), code)];
+    await build({ ...COMMON, entryPoints, outfile: join(folder, bundleOf(code)) });
+  }
   const entry = join(SOURCE, "login-check.cjs");
   const begin = { banner: { js: REFUSE_OLDER_RUNTIMES } };
   await build({
@@ -54,7 +59,7 @@ export async function buildAgent(
   await copyFile(join(import.meta.dirname, "agent-launcher.sh"), launcher);
   await chmod(launcher, 0o755);
   if (!executable) return { launcher, executable: undefined };
-  return { launcher, executable: await singleFile(entry, worker, folder) };
+  return { launcher, executable: await singleFile(entry, folder) };
 }
 
 /**
@@ -118,17 +123,25 @@ function assetsInside(): Plugin {
   };
 }
 
-/** Starts the thread for large files from its bundle. @param start takes the place of `new URL(…), {` in `new Worker(…)` */
-function thread(start: string): Plugin {
-  const sources = 'new URL("edit-worker.ts", import.meta.url), {';
+/** File name of the bundle for a thread. */
+function bundleOf(code: string): string {
+  return code.replace(/\.ts$/, ".cjs");
+}
+
+/** Starts each thread from its bundle. @param start gives the text in place of `new URL(…), {` in `new Worker(…)` */
+function threads(start: (bundle: string) => string): Plugin {
   return {
-    name: "thread",
+    name: "threads",
     setup: (bundle) => {
-      bundle.onLoad({ filter: /sync\/edit\/edit-thread\.ts$/ }, async ({ path }) => {
-        const text = await readFile(path, "utf8");
-        if (!text.includes(sources)) throw new Error(`${path}: starts no thread in the way that is known`);
-        return { contents: text.replace(sources, () => start), loader: "ts" };
-      });
+      for (const { starter, code } of THREADS) {
+        const sources = `new URL("${code}", import.meta.url), {`;
+        const filter = new RegExp(`${starter.replace(/\./g, "\\.")}$`);
+        bundle.onLoad({ filter }, async ({ path }) => {
+          const text = await readFile(path, "utf8");
+          if (!text.includes(sources)) throw new Error(`${path}: starts no thread in the way that is known`);
+          return { contents: text.replace(sources, () => start(bundleOf(code))), loader: "ts" };
+        });
+      }
     },
   };
 }
@@ -146,17 +159,17 @@ async function narrow(file: string): Promise<void> {
 }
 
 /** Node's single executable application, with the code compiled ahead. */
-async function singleFile(entry: string, worker: string, folder: string): Promise<string> {
+async function singleFile(entry: string, folder: string): Promise<string> {
   const bundle = join(folder, "single.cjs");
   const config = join(folder, "single.json");
   const output = join(folder, `agent-${process.platform}-${process.arch}`);
   // A file in the executable has no path on disk: the thread gets its text.
-  const start = `require("node:sea").getAsset("${THREAD}", "utf8"), { eval: true,`;
+  const start = (name: string): string => `require("node:sea").getAsset("${name}", "utf8"), { eval: true,`;
   await build({
     ...COMMON,
     entryPoints: [entry],
     outfile: bundle,
-    plugins: [assetsInside(), thread(start)],
+    plugins: [assetsInside(), threads(start)],
   });
   await narrow(bundle);
   await writeFile(
@@ -164,7 +177,7 @@ async function singleFile(entry: string, worker: string, folder: string): Promis
     JSON.stringify({
       main: basename(bundle),
       output: basename(output),
-      assets: { [THREAD]: basename(worker) },
+      assets: Object.fromEntries(THREADS.map(({ code }) => [bundleOf(code), bundleOf(code)])),
       useCodeCache: true,
       disableExperimentalSEAWarning: true,
       execArgv: ["--disable-warning=ExperimentalWarning", ...ENGINE_FLAGS],

@@ -25,6 +25,7 @@ export class KeyOpener {
   async open(text: Secret, passphrase: Secret, signal: AbortSignal): Promise<KeyPair> {
     const release = await this.#turns.acquire(signal);
     try {
+      signal.throwIfAborted();
       return await this.#run({ text: text.reveal(), passphrase: passphrase.reveal() }, signal);
     } finally {
       release();
