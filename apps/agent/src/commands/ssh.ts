@@ -30,7 +30,8 @@ export const add: RunCommand = async (invocation) => {
   }
   const remotes = await daemonRemotes(invocation);
   const acceptAll = flagOf(options, "accept-host-key");
-  const remote = await withConfirmedKeys(host, acceptAll, (accepted) => {
+  const action = repin ? `Asking ${host} for its key` : force ? `Saving ${host}` : `Connecting to ${host}`;
+  const remote = await withConfirmedKeys(host, { action, acceptAll }, (accepted) => {
     if (repin) return remotes.repin(host, accepted);
     return remotes.add(host, { ...settings, ...(force && { force }) }, accepted);
   });

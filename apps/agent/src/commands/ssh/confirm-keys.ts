@@ -9,21 +9,27 @@ const MAX_HOSTS = 16;
 /** A line is printed again after this time without a result, in milliseconds. */
 const PROGRESS_MS = 10_000;
 
+export interface ConfirmOptions {
+  /** The action, for the lines of progress. */
+  readonly action: string;
+  /** `--accept-host-key`: nobody is asked. */
+  readonly acceptAll: boolean;
+}
+
 /**
  * Repeats a request until every host key on the way to a remote is confirmed.
  *
  * @param dial sends the request with the fingerprints that were confirmed
- * @param acceptAll `--accept-host-key`: nobody is asked
  * @throws AgentError `confirmation_needed` | `daemon_refused` if a host shows another key than the confirmed one
  */
 export async function withConfirmedKeys(
   host: string,
-  acceptAll: boolean,
+  { action, acceptAll }: ConfirmOptions,
   dial: (accepted: readonly string[]) => Promise<DialResult>,
 ): Promise<RemoteView> {
   const confirmed = new Map<string, string>();
   for (;;) {
-    const result = await withProgress(host, dial([...confirmed.values()]));
+    const result = await withProgress(action, dial([...confirmed.values()]));
     if (result.state === "saved") return result.remote;
     const { offered } = result;
     if (confirmed.has(offered.host)) throw changedKey(offered);
@@ -35,11 +41,11 @@ export async function withConfirmedKeys(
   }
 }
 
-async function withProgress<T>(host: string, work: Promise<T>): Promise<T> {
+async function withProgress<T>(action: string, work: Promise<T>): Promise<T> {
   const begun = performance.now();
-  noteLine(`Connecting to ${host} …`);
+  noteLine(`${action} …`);
   const timer = setInterval(() => {
-    noteLine(`Still connecting to ${host} (${Math.round((performance.now() - begun) / 1000)} s) …`);
+    noteLine(`${action} … (${Math.round((performance.now() - begun) / 1000)} s)`);
   }, PROGRESS_MS);
   try {
     return await work;
