@@ -6,6 +6,7 @@ import { z } from "zod";
 import { BRAND } from "../../brand.ts";
 import { ensureFolder } from "../../agent-files/places.ts";
 import { AgentError } from "../../errors.ts";
+import { withoutChildPrefix } from "./display-name.ts";
 import { tokenDigest } from "./denied-tokens.ts";
 
 const pinSchema = z.object({
@@ -74,8 +75,11 @@ export class IdentityPin {
   }
 }
 
-/** By entity where the pinned token had one, else by display name: root tokens and bare children have no entity. */
+/**
+ * Compares entities where the pinned token had one, else display names: root tokens and their children have no entity. A
+ * borrowed token is a child of the pinned one.
+ */
 function isSame(pin: Pin, info: TokenInfo): boolean {
   if (pin.entity_id !== null) return pin.entity_id === info.entityId;
-  return pin.display_name === info.displayName;
+  return withoutChildPrefix(pin.display_name) === withoutChildPrefix(info.displayName);
 }

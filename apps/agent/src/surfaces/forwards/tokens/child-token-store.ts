@@ -1,5 +1,6 @@
 import { Secret } from "@devplat/base";
 import { SecretStoreError, type VaultClient } from "@devplat/secret-store";
+import { withoutChildPrefix } from "../../../auth/token/display-name.ts";
 import { ForwardError } from "../errors/forward-error.ts";
 
 /** A token of its own for one borrower. */
@@ -12,6 +13,14 @@ export interface ChildToken {
   readonly expiresAt: number;
   /** Policies that the store adds because of the identity, whatever was asked for. */
   readonly identityPolicies: readonly string[];
+  /** The token that it was made from, which can revoke it. */
+  readonly parent: Secret;
+}
+
+/** A token to be revoked. */
+export interface RevocableChild extends Pick<ChildToken, "token" | "accessor"> {
+  /** Undefined for a child of an earlier run of the daemon. */
+  readonly parent?: Secret;
 }
 
 export interface GrantRequest {
@@ -30,7 +39,7 @@ export interface ChildTokenStore {
   /**
    * Ends a child. @returns whether it is certainly gone @throws SecretStoreError when the store cannot be asked
    */
-  revoke(child: Pick<ChildToken, "token" | "accessor">): Promise<boolean>;
+  revoke(child: RevocableChild): Promise<boolean>;
 }
 
 /** The daemon's own token. */
@@ -47,8 +56,8 @@ export interface VaultChildTokensParts {
   readonly now: () => number;
 }
 
-/** Vault puts this before the name of every child. */
-const CHILD_PREFIX = /^token-/;
+/** Time limit of the requests that end a child, in milliseconds, because a person or the end of the daemon waits for them. */
+const REVOCATION_TIMEOUT_MS = 4000;
 
 /** Child tokens of Vault (`auth/token/create`). */
 export class VaultChildTokens implements ChildTokenStore {
@@ -77,13 +86,14 @@ export class VaultChildTokens implements ChildTokenStore {
           // It has to be able to revoke itself.
           no_default_policy: false,
           ...(policies !== undefined && { policies }),
-          display_name: parent.displayName.replace(CHILD_PREFIX, ""),
+          display_name: withoutChildPrefix(parent.displayName),
         }),
         token: parent.token,
       });
       const auth = answer.get("auth");
       return {
         token: new Secret(auth.get("client_token").string()),
+        parent: parent.token,
         accessor: auth.get("accessor").string(),
         createdAt,
         expiresAt: createdAt + auth.get("lease_duration").integer() * 1000,
@@ -113,8 +123,14 @@ export class VaultChildTokens implements ChildTokenStore {
     }
   }
 
-  async revoke({ token, accessor }: Pick<ChildToken, "token" | "accessor">): Promise<boolean> {
-    const request = { method: "POST", mayBeEmpty: true, repeatable: true } as const;
+  async revoke(child: RevocableChild): Promise<boolean> {
+    const { token, accessor } = child;
+    const request = {
+      method: "POST",
+      mayBeEmpty: true,
+      repeatable: true,
+      timeoutMs: REVOCATION_TIMEOUT_MS,
+    } as const;
     const { client } = this.#parts;
     try {
       await client.request({ ...request, path: "auth/token/revoke-self", token });
@@ -123,16 +139,16 @@ export class VaultChildTokens implements ChildTokenStore {
       if (!isRefusal(error)) throw error;
     }
     // It is gone, or may not revoke itself.
-    const parent = this.#parts.parent();
+    const parent = child.parent ?? this.#parts.parent()?.token;
     if (parent === undefined) return false;
     try {
       const body = JSON.stringify({ accessor });
-      await client.request({ ...request, path: "auth/token/revoke-accessor", body, token: parent.token });
+      await client.request({ ...request, path: "auth/token/revoke-accessor", body, token: parent });
       return true;
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // The store does not know it, or does not tell.
-      return error.code !== "denied";
+      return error.code !== "denied" && error.code !== "unauthenticated";
     }
   }
 }

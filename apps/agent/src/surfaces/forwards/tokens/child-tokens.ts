@@ -1,6 +1,7 @@
 import { messageOf, type Clock, type Logger, type Secret } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import type { ChildJournal, JournalEntry } from "./child-journal.ts";
+import type { ForwardError } from "../errors/forward-error.ts";
 import { notLendable, type ChildToken, type ChildTokenStore } from "./child-token-store.ts";
 
 /** A borrower asks again at two thirds of a token's life; from then on it gets a new one. */
@@ -81,6 +82,7 @@ export class ChildTokens {
   /** Every child that may be alive. */
   readonly #live = new Set<JournalEntry>();
   readonly #writes = new Serializer();
+  #recovery: Promise<void> = Promise.resolve();
 
   constructor(parts: ChildTokensParts) {
     this.#parts = parts;
@@ -99,7 +101,9 @@ export class ChildTokens {
     const borrower = this.#borrower(owner);
     const { epoch } = borrower;
     return await borrower.turns.run(async () => {
+      await this.#recovery;
       try {
+        if (borrower.epoch !== epoch) throw ended();
         const child = (await this.#usable(borrower)) ?? (await this.#grant(owner, borrower, epoch, settings));
         borrower.problem = undefined;
         this.#note(borrower, child);
@@ -121,13 +125,28 @@ export class ChildTokens {
     await Promise.all(children.map((child) => this.#revoke(child)));
   }
 
-  /** Revokes everything: at sign-out, and when the daemon ends. */
+  /** Revokes everything, also children that are being granted: at sign-out, and when the daemon ends. */
   async revokeAll(): Promise<void> {
     await Promise.all([...this.#borrowers.keys()].map((owner) => this.revoke(owner)));
+    await Promise.all([...this.#borrowers.values()].map(({ turns }) => turns.settled()));
   }
 
-  /** Revokes what a daemon has left that crashed. Call it at the start, before anything is lent. */
+  /** Revokes what a daemon has left that crashed. Requests for a token wait for it. Never rejects. */
   async recover(): Promise<void> {
+    this.#recovery = this.#recover().catch((error: unknown) => {
+      this.#parts.logger.warn({ err: error }, "the record of lent tokens cannot be updated");
+    });
+    await this.#recovery;
+  }
+
+  /** Tries again to revoke the children that nobody uses and that the store has not revoked yet. */
+  async revokeLeft(): Promise<void> {
+    const used = [...this.#borrowers.values()].flatMap(({ current, former }) => [current, ...former]);
+    const left = [...this.#live].filter((entry) => !used.some((child) => child === entry));
+    await Promise.all(left.map((entry) => this.#revoke(entry)));
+  }
+
+  async #recover(): Promise<void> {
     const { journal, clock } = this.#parts;
     const left = (await journal.read()).filter(({ expiresAt }) => expiresAt > clock.now());
     for (const entry of left) this.#live.add(entry);
@@ -188,7 +207,14 @@ export class ChildTokens {
     borrower.addedPolicies = added;
     if (borrower.epoch !== epoch) {
       await this.#revoke(child);
-      throw notLendable("the forward has ended");
+      throw ended();
+    }
+    if (!(await store.isLive(child.token))) {
+      await this.#revoke(child);
+      throw notLendable(
+        "the child token may not look itself up",
+        "Add 'default' or an equal policy to 'policies', and to the workstation's own token.",
+      );
     }
     if (settings.policiesStrict && added.length > 0) {
       await this.#revoke(child);
@@ -247,6 +273,10 @@ export class ChildTokens {
       await journal.write([...this.#live]);
     });
   }
+}
+
+function ended(): ForwardError {
+  return notLendable("the forward has ended");
 }
 
 function withoutAll(all: readonly string[], known: readonly string[]): string[] {
