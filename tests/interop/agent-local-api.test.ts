@@ -86,6 +86,7 @@ rules:
       offers: ["token", "browse", "notify", "clipboard"],
       token_handouts: 0,
       last_token_handout_at: null,
+      tokens: { lent: [], added_policies: [], problem: null, asking: false },
     });
     const body = ["--data", '{"fields":{"token":"s3cret"}}'];
     const json = ["--header", "Content-Type: application/json"];

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ACTION_KINDS } from "./config/sections/action-kinds.ts";
+import { lentTokensSchema } from "./lent-tokens.ts";
 
 /*
  * A remote (managed SSH forward) as the JSON API, the pages, `agent status --json` and `agent ssh list --json` show it.
@@ -67,19 +68,7 @@ export const remoteViewSchema = z
     reconnects: z.int().nonnegative(),
     host_key: hostKeySchema.nullable().describe("The pinned key"),
     trust: z.enum(["pin", "ca", "none"]).describe("By what the host's key is accepted"),
-    tokens: z.object({
-      lent: z.array(
-        z.object({
-          created_at: time,
-          expires_at: time,
-          last_used_at: time.nullable(),
-          handouts: z.int().nonnegative(),
-        }),
-      ),
-      added_policies: z.array(text).describe("Policies that the store adds to every lent token"),
-      problem: text.nullable().describe("Why nothing could be lent at the last request"),
-      asking: z.boolean().describe("The user is being asked for consent"),
-    }),
+    tokens: lentTokensSchema,
   })
   .meta({ id: "Remote" });
 export type RemoteView = z.infer<typeof remoteViewSchema>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { lentTokensSchema } from "./lent-tokens.ts";
 import { remoteViewSchema } from "./remote-view.ts";
 
 /*
@@ -141,6 +142,7 @@ export const agentStatusSchema = z.object({
       offers: texts,
       token_handouts: count,
       last_token_handout_at: time.nullable(),
+      tokens: lentTokensSchema,
     })
     .describe("The peer socket; absent while it is off")
     .exactOptional(),

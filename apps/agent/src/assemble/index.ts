@@ -131,10 +131,14 @@ export async function assembleDaemon(
     daemon,
     current: () => config.current,
     actions: once(async () => (await import("./local-actions.ts")).localActions(host)),
-    lending: once(async () => (await import("./lending.ts")).assembleLending(host, parts)),
+    lending: once(async () => {
+      const { assembleLending } = await import("./lending.ts");
+      const webUrl = loaded.config.web.enabled ? () => web?.url ?? "" : undefined;
+      return assembleLending(host, { ...parts, webUrl });
+    }),
   };
   const remotes = forwardsOnDemand(host, shared);
-  const web = await addSurfaces(host, {
+  const web: WebServer | undefined = await addSurfaces(host, {
     ...shared,
     enrolments,
     surfaces,

@@ -1,41 +1,109 @@
 import { lentTokensPath } from "./forward-places.ts";
 import type { StoreParts } from "./store.ts";
+import { withoutChildPrefix } from "../auth/token/display-name.ts";
+import type { TokenSignIn } from "../auth/sign-in.ts";
+import { systemDesktop } from "../desktop/desktop.ts";
 import type { Host } from "../host.ts";
 import type { StateFile } from "../sync/state.ts";
 import { ChildJournal } from "../surfaces/forwards/tokens/child-journal.ts";
 import { VaultChildTokens } from "../surfaces/forwards/tokens/child-token-store.ts";
 import { ChildTokens } from "../surfaces/forwards/tokens/child-tokens.ts";
-import { TokenLender } from "../surfaces/forwards/tokens/token-lender.ts";
+import { PEER_SOCKET_BORROWER, TokenLender } from "../surfaces/forwards/tokens/token-lender.ts";
+import type { Surface } from "../surfaces/surface.ts";
+
+export interface LendingParts extends Pick<StoreParts, "tokens"> {
+  readonly state: StateFile;
+  /** Address of the web UI once it is there; undefined where there is none. */
+  readonly webUrl: (() => string) | undefined;
+}
 
 /** The lender of a daemon. */
 export interface Lending {
   readonly lender: TokenLender;
+  /** Recovers before the surfaces serve, and revokes when they stop. */
+  readonly surface: Surface;
 }
 
-/** Builds the lender of store tokens. Only a daemon that lends loads this file. */
-export function assembleLending(
-  { places, clock, logger }: Host,
-  { tokens, state }: Pick<StoreParts, "tokens"> & { readonly state: StateFile },
-): Lending {
-  const children =
-    tokens &&
-    new ChildTokens({
-      store: new VaultChildTokens({
-        client: tokens.client,
-        parent: () => {
-          const token = tokens.signIn.token();
-          const { info } = tokens.signIn.state();
-          return token && info && { token, displayName: info.displayName };
-        },
-        now: () => clock.now(),
+/** Builds the lender of store tokens; a store without tokens has none to lend. Only a daemon that lends loads this file. */
+export function assembleLending(host: Host, parts: LendingParts): Lending {
+  const { clock, logger, environment } = host;
+  const { tokens, webUrl } = parts;
+  const desktop = systemDesktop(environment);
+  const lender = new TokenLender({
+    children: tokens && childTokens(host, tokens, parts.state),
+    ask:
+      webUrl &&
+      ((borrower) => {
+        // The page asks as well, so that a desktop without notifications loses nothing.
+        void desktop.raise(question(borrower, webUrl())).then((outcome) => {
+          if (outcome !== "done") logger.warn({ borrower, outcome }, "the notification could not be raised");
+        });
       }),
-      journal: new ChildJournal({ path: lentTokensPath(places), key: state.key, logger }),
-      own: () => {
-        const token = tokens.signIn.token();
-        return token && { token, expiresAt: tokens.signIn.state().info?.expiresAt };
+    clock,
+    logger,
+  });
+  if (tokens !== undefined) followSignIn(lender, tokens.signIn);
+  return { lender, surface: lendingSurface(lender) };
+}
+
+function lendingSurface(lender: TokenLender): Surface {
+  return {
+    start: async () => lender.start(),
+    reconcile: async () => undefined,
+    status: () => ({}),
+    stop: () => lender.stop(),
+  };
+}
+
+function childTokens(
+  host: Host,
+  { client, signIn }: NonNullable<StoreParts["tokens"]>,
+  state: StateFile,
+): ChildTokens {
+  const { clock, logger } = host;
+  return new ChildTokens({
+    store: new VaultChildTokens({
+      client,
+      parent: () => {
+        const token = signIn.token();
+        return token && { token, displayName: signIn.state().info?.displayName ?? "" };
       },
-      clock,
-      logger,
-    });
-  return { lender: new TokenLender({ children, ask: undefined, clock, logger }) };
+      now: () => clock.now(),
+    }),
+    journal: new ChildJournal({ path: lentTokensPath(host.places), key: state.key, logger }),
+    own: () => {
+      const token = signIn.token();
+      return token && { token, expiresAt: signIn.state().info?.expiresAt };
+    },
+    clock,
+    logger,
+  });
+}
+
+/** Lent tokens belong to the signed-in user: they end with the sign-in, and when another user signs in. */
+function followSignIn(lender: TokenLender, signIn: TokenSignIn): void {
+  const userOf = (): string | undefined => {
+    const { info } = signIn.state();
+    return info && (info.entityId ?? withoutChildPrefix(info.displayName));
+  };
+  let user = userOf();
+  signIn.onChange(() => {
+    const next = userOf();
+    const isSame = next !== undefined && (user === undefined || next === user);
+    user = next;
+    void (isSame ? lender.revokeLeft() : lender.revokeAll());
+  });
+}
+
+function question(borrower: string, webUrl: string) {
+  const isPeerSocket = borrower === PEER_SOCKET_BORROWER;
+  const page = isPeerSocket ? "/ui/peer-socket/" : `/ui/remotes/${encodeURIComponent(borrower)}/`;
+  return {
+    level: "attention",
+    title: isPeerSocket
+      ? "A host asks for your store token, over the forwarded peer socket"
+      : `${borrower} asks for your store token`,
+    body: "Allow or refuse it on this page:",
+    actionUrl: `${webUrl}${page}`,
+  } as const;
 }

@@ -11,10 +11,14 @@ import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
 import type { SshKeyHandover } from "../enrol/ssh-key-handover.ts";
 import { activatedSockets } from "../surfaces/listening/activation.ts";
-import { ownTokenRoute } from "../surfaces/socket/own-token-route.ts";
+import { tokenRoute } from "../surfaces/socket/token-route.ts";
 import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
 import { apiSocketRoutes, peerSocketRoutes } from "../surfaces/socket/routes.ts";
 import { SocketServer } from "../surfaces/socket/socket-server.ts";
+import type { LentToken } from "../surfaces/forwards/tokens/child-tokens.ts";
+import { lentTokensView } from "../surfaces/forwards/tokens/lent-tokens-view.ts";
+import { PeerSocketLoan } from "../surfaces/forwards/tokens/peer-socket-loan.ts";
+import { loanSettings, type TokenLender } from "../surfaces/forwards/tokens/token-lender.ts";
 import { StatusView } from "../surfaces/status-view.ts";
 import type { SurfaceGroup } from "../surfaces/surface.ts";
 import { TokenHandouts } from "../surfaces/socket/token-handouts.ts";
@@ -75,7 +79,8 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   }
   await ensureFolder(places.runtime);
   const desktop = systemDesktop(environment);
-  const handouts = new TokenHandouts(clock, logger);
+  const { lender, surface: lending } = await parts.lending();
+  surfaces.add(lending);
   const shared = {
     view: new StatusView(daemon, surfaces, remotes),
     secrets: new SecretEditor({
@@ -99,7 +104,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   const fanOut = new PeerFanOut({ patterns: config.store.token_socket, home: places.home, logger });
   const web = config.web.enabled
     ? assembleWeb(
-        { ...shared, ...webParts(host, parts), clipboard: new PeersFirstClipboard(fanOut, desktop) },
+        { ...shared, ...webParts(host, parts, lender), clipboard: new PeersFirstClipboard(fanOut, desktop) },
         webOptions(config),
       )
     : undefined;
@@ -130,22 +135,24 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
       }),
     );
   if (peerPath !== undefined) {
-    const { offers } = config.api.peer;
+    const { offers, ...keys } = config.api.peer;
+    const loan = new PeerSocketLoan({ lender, settings: loanSettings(keys), clock });
+    const handouts = new TokenHandouts(clock, logger);
+    const lend = async (): Promise<LentToken> => {
+      const lent = await loan.lend();
+      handouts.note();
+      return lent;
+    };
+    const tokens = tokenRoute({ view: shared.view, lend });
     surfaces.add(
       new SocketServer({
         path: peerPath,
         descriptor: activated.get("peer"),
-        app: peerSocketRoutes(
-          {
-            ...onSockets,
-            tokens: ownTokenRoute(shared, handouts),
-            surface: "peer socket",
-            nonce: undefined,
-          },
-          offers,
-        ),
+        app: peerSocketRoutes({ ...onSockets, tokens, surface: "peer socket", nonce: undefined }, offers),
         streams: undefined,
-        statusAt: (socket) => ({ peers: { socket, offers, ...handouts.status() } }),
+        statusAt: (socket) => ({
+          peers: { socket, offers, ...handouts.status(), tokens: lentTokensView(loan.status()) },
+        }),
         logger,
       }),
     );
@@ -165,6 +172,7 @@ function webOptions({ web }: Config): WebServerOptions {
 function webParts(
   { places, clock, logger }: Host,
   { daemon, current, preview, tokens, logins, signIn, facts }: SurfaceFoundation,
+  lender: TokenLender,
 ): Pick<WebParts, "login" | "signOut" | "setup" | "ruleControl" | "runtimeFolder" | "guard" | "clock"> {
   const needsCertificate = async (): Promise<boolean> => {
     await tokens?.certificates?.current().catch(() => undefined);
@@ -173,7 +181,7 @@ function webParts(
   return {
     // Undefined for a store without a login.
     login: logins && new WebLogin({ logins, signIn, username: facts.username, needsCertificate, logger }),
-    signOut: tokens && (() => signOut({ ...tokens, logger })),
+    signOut: tokens && (() => lender.suspendFor(() => signOut({ ...tokens, logger }))),
     setup: new SetupState(places.state),
     ruleControl: new RuleSwitch({
       rules: () => current().config.rules,

@@ -17,6 +17,10 @@ export function asWritten(config: Config): Record<string, unknown> {
       },
     },
     sync: { ...config.sync, interval: formatDuration(config.sync.interval) },
+    api: {
+      ...config.api,
+      peer: { ...config.api.peer, token_ttl: formatDuration(config.api.peer.token_ttl) },
+    },
     fuse: { ...config.fuse, cache_ttl: formatDuration(config.fuse.cache_ttl) },
     docker: { ...config.docker, cache_ttl: formatDuration(config.docker.cache_ttl) },
     agent: {

@@ -18,7 +18,7 @@ store:
   mtls: {pki_role: laptop, key_bits: 384, seal_to_pcrs: [0, 7], reissue_before: 72h, pkcs11: {module: /usr/lib/x.so, token: t, pin_file: ~/pin}}
 sync: {interval: 5m, allowed_targets: ["~", /opt/x]}
 web: {enabled: true, listen: "127.0.0.1:8201", login_text: "two\\nlines", editable_paths: [a/, b/], require_unlock: true}
-api: {enabled: false, unix: {path: ~/api.sock}, peer: {enabled: false, offers: [notify]}}
+api: {enabled: false, unix: {path: ~/api.sock}, peer: {enabled: false, offers: [notify], lend: own, policies: [reader], policies_strict: true, token_ttl: 1h, ask: first}}
 fuse: {enabled: false, mountpoint: ~/m, read_write: true, layout: both, cache_ttl: 1m}
 docker: {enabled: false, socket: /run/x.sock, cache_ttl: 2m}
 agent:

@@ -68,6 +68,10 @@ export const configSchema = z
     remote_config: remoteSection.optional(),
   })
   .superRefine((config, context) => {
+    if (config.api.peer.ask !== "never" && !config.web.enabled) {
+      const message = "needs web.enabled: true, because you allow or refuse it on a page";
+      context.addIssue({ code: "custom", path: ["api", "peer", "ask"], message });
+    }
     for (const { index, path, message } of ruleConflicts(config.rules)) {
       context.addIssue({ code: "custom", path: ["rules", index, ...path], message });
     }

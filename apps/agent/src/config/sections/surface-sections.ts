@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { GIT_HOST_PATTERN } from "./git-host.ts";
 import { ownSocketPath } from "./own-socket-path.ts";
+import { lendingKeys } from "./lending.ts";
 import { PEER_OFFERS } from "./peer-offers.ts";
 import { duration } from "@devplat/config";
 import { httpUrl } from "./store-section.ts";
@@ -28,6 +29,12 @@ export const apiSection = z.strictObject({
       path: ownSocketPath.optional(),
       /** Default: all. */
       offers: z.array(z.enum(PEER_OFFERS)).default([...PEER_OFFERS]),
+      lend: lendingKeys.lend.default("child"),
+      /** Default: those of the daemon's own token. */
+      policies: lendingKeys.policies.optional(),
+      policies_strict: lendingKeys.policies_strict.default(false),
+      token_ttl: lendingKeys.token_ttl.prefault("15m"),
+      ask: lendingKeys.ask.default("never"),
     })
     .prefault({}),
 });

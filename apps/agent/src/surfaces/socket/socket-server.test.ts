@@ -13,12 +13,12 @@ import type { Desktop } from "../../desktop/desktop.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
 import { MemoryView } from "../web/memory-view.test-kit.ts";
 import { PEER_OFFERS, type PeerOffer } from "../../config/sections/peer-offers.ts";
-import { ownTokenRoute } from "./own-token-route.ts";
 import { peerSocketRoutes } from "./routes.ts";
 import { SocketServer } from "./socket-server.ts";
 import type { HttpMethod } from "@devplat/http-client";
 import { requestOverSocket } from "../../peers/socket-request.ts";
 import { TokenHandouts } from "./token-handouts.ts";
+import { tokenRoute } from "./token-route.ts";
 
 /** A peer socket of its own. */
 class TestPeer {
@@ -44,10 +44,13 @@ class TestPeer {
     this.handouts = new TokenHandouts(systemClock, logger);
     this.socket = join(folder, `${offers.join("-")}.sock`);
     const parts = {
-      tokens: ownTokenRoute(
-        { view: this.view, signIn: { token: () => new Secret("s.token") } },
-        this.handouts,
-      ),
+      tokens: tokenRoute({
+        view: this.view,
+        lend: async () => {
+          this.handouts.note();
+          return { token: new Secret("s.token"), expiresAt: Date.parse("2026-11-21T17:30:00Z") };
+        },
+      }),
       surface: "peer socket",
       nonce: undefined,
       actions: new LocalActions(desktop, logger),

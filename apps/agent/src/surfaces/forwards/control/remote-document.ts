@@ -8,6 +8,7 @@ import type { RemoteEntry } from "../file/remote-entry.ts";
 import type { Forward } from "../forward.ts";
 import type { ForwardState } from "../forward-state.ts";
 import type { Failure } from "../openssh/failure.ts";
+import { lentTokensView } from "../tokens/lent-tokens-view.ts";
 import { loanSettings, type LoanStatus } from "../tokens/token-lender.ts";
 
 /** Failure of an enabled remote whose forward was not started yet. */
@@ -77,7 +78,7 @@ export function remoteDocument(facts: RemoteFacts, times: StateTimes): RemoteVie
     reconnects: state?.reconnects ?? 0,
     host_key: entry.host_key === undefined ? null : keyOf(entry.host_key),
     trust: trustOf(facts),
-    tokens: loanOf(loan),
+    tokens: lentTokensView(loan),
   };
 }
 
@@ -102,20 +103,6 @@ function trustOf({ entry, forward, trust }: RemoteFacts): RemoteView["trust"] {
   if (forward?.state.phase === "connected") return "ca";
   const { hosts } = decodeKnownHosts(trust.authorities.join("\n"));
   return knownHostsOf(hosts, entry.host.toLowerCase()).length > 0 ? "ca" : "none";
-}
-
-function loanOf({ tokens, addedPolicies, problem, asking }: LoanStatus): RemoteView["tokens"] {
-  return {
-    lent: tokens.map(({ createdAt, expiresAt, lastUsedAt, handouts }) => ({
-      created_at: iso(createdAt),
-      expires_at: iso(expiresAt),
-      last_used_at: lastUsedAt === undefined ? null : iso(lastUsedAt),
-      handouts,
-    })),
-    added_policies: [...addedPolicies],
-    problem: problem ?? null,
-    asking,
-  };
 }
 
 function iso(time: number): string {

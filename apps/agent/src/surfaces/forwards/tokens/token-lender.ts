@@ -43,11 +43,17 @@ export class TokenLender {
   readonly #listeners = new Set<() => void>();
   /** Why nothing is lent for now. */
   #suspended: string | undefined;
-  #isStopped = false;
+  readonly #stopped = new AbortController();
+  #isStarted = false;
 
   constructor(parts: TokenLenderParts) {
     this.#parts = parts;
     this.#consents = new Consents(parts);
+  }
+
+  /** Fires when lending ends with the daemon. */
+  get stopped(): AbortSignal {
+    return this.#stopped.signal;
   }
 
   /**
@@ -109,9 +115,9 @@ export class TokenLender {
 
   /** Begins to revoke the tokens that a crashed daemon has left. Nothing is lent before that has ended. */
   start(): void {
-    void this.#parts.children?.recover().catch((error: unknown) => {
-      this.#parts.logger.warn({ err: error }, "lent tokens of the last run could not be revoked");
-    });
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    void this.#parts.children?.recover();
   }
 
   /** Revokes everything, then runs an action that loses the daemon's own token. Nothing is lent until it has ended. */
@@ -121,7 +127,7 @@ export class TokenLender {
       await this.revokeAll();
       return await action();
     } finally {
-      if (!this.#isStopped) this.#suspended = undefined;
+      if (!this.stopped.aborted) this.#suspended = undefined;
     }
   }
 
@@ -139,9 +145,14 @@ export class TokenLender {
     this.#changed();
   }
 
+  /** Tries again to revoke tokens that nobody uses, because the store was not there when they ended. */
+  async revokeLeft(): Promise<void> {
+    await this.#parts.children?.revokeLeft();
+  }
+
   /** Ends lending. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
+    this.#stopped.abort();
     this.#suspended = "the daemon of the workstation is stopping";
     await this.revokeAll();
   }
