@@ -1,14 +1,26 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { access, readFile, writeFile } from "node:fs/promises";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { run, startSshd, until, type Finished, type Sshd } from "@devplat/testkit";
+import {
+  AGENT_LAUNCHER,
+  run,
+  spawnGroup,
+  startSshd,
+  until,
+  type Finished,
+  type Sshd,
+} from "@devplat/testkit";
 import type { RemoteView } from "../../apps/agent/src/remote-view.ts";
 import { AGENT_SOCKET, REMOTES, SshStand } from "./agent-ssh-stand.ts";
 import { Home } from "./agent-stand.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 480_000;
+/** A connection to a silent server ends by itself after 25 s. In milliseconds. */
+const DIAL_LIMIT_MS = 20_000;
 const QUESTION = /\(yes\/no\)/;
 const SOCKET = ["--socket", "~/.ssh/daemon.test.sock"];
 
@@ -39,6 +51,36 @@ async function hasFile(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** Passes connections on. @param portOf for each connection, counted from 1; undefined: nothing is passed on */
+async function startRelay(
+  portOf: (count: number) => number | undefined,
+): Promise<{ readonly port: number; connections(): number; stop(): Promise<void> }> {
+  let count = 0;
+  const open = new Set<Socket>();
+  const keep = (socket: Socket): Socket => {
+    open.add(socket);
+    return socket.on("error", () => undefined).on("close", () => open.delete(socket));
+  };
+  const server = createServer((near) => {
+    const port = portOf(++count);
+    keep(near);
+    if (port === undefined) return;
+    const far = keep(connect(port, "127.0.0.1"));
+    near.pipe(far).pipe(near);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    connections: () => count,
+    stop: async () => {
+      for (const socket of open) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
 }
 
 describe("agent ssh with a real daemon and SSH server", { timeout: TIMEOUT_MS }, () => {
@@ -117,6 +159,56 @@ web: { enabled: true, listen: "127.0.0.1:0" }
     assert.equal(await hasFile(stand.file), false);
     const after = assertCode(1, await stand.ssh("add", ...target(stand.sshd)));
     assert.match(after.stderr, /Your known_hosts does not have this key/);
+  });
+
+  it("a server with another key after the confirmation gets no login [agent 36.2]", async () => {
+    await using stand = await SshStand.start();
+    const other = await startSshd();
+    // The key is asked for twice, and confirmed between; the third connection logs in.
+    const way = await startRelay((count) => (count <= 2 ? stand.sshd.port : other.port));
+    try {
+      await stand.startAgent();
+      const args = ["127.0.0.1", "--port", String(way.port), ...SOCKET, "--accept-host-key"];
+      const refused = assertCode(1, await stand.ssh("add", ...args));
+      assert.match(refused.stderr, /Cannot connect to 127\.0\.0\.1 \(host-key\): /);
+      assert.equal(way.connections(), 3);
+      assert.doesNotMatch(other.output(), /Accepted publickey/);
+      assert.equal(await hasFile(stand.file), false);
+    } finally {
+      await way.stop();
+      await other.stop();
+    }
+  });
+
+  it("an add that is given up ends its connection and saves nothing", async () => {
+    await using stand = await SshStand.start();
+    // It accepts connections, and says nothing.
+    const silent = await startRelay(() => undefined);
+    try {
+      await stand.startAgent();
+      const args = ["ssh", "add", "127.0.0.1", "--port", String(silent.port), ...SOCKET];
+      const child = spawnGroup(AGENT_LAUNCHER, args, { env: stand.home.env });
+      const ended = once(child, "close");
+      await until(async () => silent.connections() > 0 && (await stand.connections()).length > 0);
+      child.kill("SIGINT");
+      await ended;
+      const since = performance.now();
+      await until(async () => (await stand.connections()).length === 0);
+      assert.ok(performance.now() - since < DIAL_LIMIT_MS, "it ended by its own limit");
+      assert.deepEqual((await stand.list()).remotes, []);
+      assert.equal(await hasFile(stand.file), false);
+    } finally {
+      await silent.stop();
+    }
+  });
+
+  it("an account that can do nothing but SFTP is enough", async () => {
+    await using stand = await SshStand.start({ settings: ["ForceCommand internal-sftp", "PermitTTY no"] });
+    await stand.startAgent();
+    const args = ["127.0.0.1", "--port", String(stand.sshd.port), "--socket", stand.remoteSocket];
+    assertCode(0, await stand.ssh("add", ...args, "--accept-host-key"), stand.agent?.log());
+    assert.equal((await stand.state("connected")).proven, true);
+    assert.match(await stand.remote("/healthz"), /200$/);
   });
 
   it("asks for the key of a jump host too, and pins both [agent 36.3]", async () => {
