@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { lentTokensSchema } from "./lent-tokens.ts";
 import { remoteViewSchema } from "./remote-view.ts";
+import { sshAgentStatusSchema } from "./ssh-agent-view.ts";
 
 /*
  * The documents of the JSON API, the pages and `agent status --json`. The types come from the schemas, and so do the API's
@@ -146,6 +147,7 @@ export const agentStatusSchema = z.object({
     })
     .describe("The peer socket; absent while it is off")
     .exactOptional(),
+  ssh_agent: sshAgentStatusSchema.describe("The SSH agent; absent while it is off").exactOptional(),
   config: z.object({ sources: texts, problems: texts, reload_needed: texts }),
 });
 export type AgentStatus = Immutable<z.infer<typeof agentStatusSchema>>;

@@ -11,7 +11,7 @@ import { ForwardConnection, type ConnectionParts } from "../surfaces/forwards/co
 import type { BuiltForwards } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { ForwardsSurface } from "../surfaces/forwards/control/forwards-surface.ts";
 import { Remotes } from "../surfaces/forwards/control/remotes.ts";
-import { defaultRemoteSocket, type RemoteEntry } from "../surfaces/forwards/file/remote-entry.ts";
+import { defaultRemoteSocket } from "../surfaces/forwards/file/remote-entry.ts";
 import { RemotesFile } from "../surfaces/forwards/file/remotes-file.ts";
 import type { OpenConnection } from "../surfaces/forwards/forward.ts";
 import { Forwards } from "../surfaces/forwards/forwards.ts";
@@ -26,7 +26,10 @@ import { RemotePeers } from "../surfaces/socket/remote-peers.ts";
 /** Keys that forwards use besides those of the user's own SSH agent. */
 export interface ForwardIdentities {
   /** Socket of an SSH agent with the daemon's keys for a host; undefined: the user's own SSH agent. */
-  socketFor(entry: RemoteEntry): string | undefined;
+  socketFor(
+    host: string,
+    listing: { readonly relay: string | undefined; readonly knownHosts: string },
+  ): Promise<string | undefined>;
   /** Calls back when there is a new key. */
   onNewKey(listener: () => void): void;
 }
@@ -38,8 +41,7 @@ export interface ForwardsFoundation extends Pick<StoreParts, "signIn"> {
   readonly view: DaemonView;
   readonly actions: LocalActions;
   readonly lending: Lending;
-  /** Undefined while the daemon has no SSH agent. */
-  readonly identities: ForwardIdentities | undefined;
+  readonly identities: ForwardIdentities;
 }
 
 /** Builds the forwards. Only a daemon that has an ssh.yaml, or that is asked to add a remote, loads this file. */
@@ -76,7 +78,8 @@ export function assembleForwards(host: Host, parts: ForwardsFoundation): BuiltFo
       authorities: settings().certificate_authorities,
       ignoreHostKeys: settings().insecure_ignore_host_key,
     }),
-    identityAgent: (entry) => identities?.socketFor(entry),
+    identityAgent: async ({ host: name }, { userAgent, knownHosts }) =>
+      await identities.socketFor(name, { relay: userAgentSocket(userAgent, host), knownHosts }),
   };
   const open = checkedOpen(connections, settings);
   const forwards = new Forwards({
@@ -86,7 +89,7 @@ export function assembleForwards(host: Host, parts: ForwardsFoundation): BuiltFo
     logger,
     random: Math.random,
   });
-  identities?.onNewKey(() => forwards.retry("key"));
+  identities.onNewKey(() => forwards.retry("key"));
   const defaultSocket = defaultRemoteSocket(hostname());
   const learning = {
     ...connections,
@@ -113,6 +116,18 @@ export function assembleForwards(host: Host, parts: ForwardsFoundation): BuiltFo
     logger,
   });
   return { remotes, surface };
+}
+
+/** Socket of the user's own SSH agent, as `IdentityAgent` names it (ssh_config(5)). Undefined without one. */
+function userAgentSocket(
+  setting: string | undefined,
+  { environment, places }: Pick<Host, "environment" | "places">,
+): string | undefined {
+  if (setting === "none") return undefined;
+  const isDefault = setting === undefined || setting === "SSH_AUTH_SOCK";
+  const variable = isDefault ? "SSH_AUTH_SOCK" : setting.startsWith("$") ? setting.slice(1) : undefined;
+  const path = variable === undefined ? expandHome(setting ?? "", places.home) : environment[variable];
+  return path?.startsWith("/") === true ? path : undefined;
 }
 
 /** Opens connections, once the program is known to be new enough. Another `ssh.command` is checked again. */

@@ -4,6 +4,7 @@ import { assembleStore, userNameOf, type StoreParts } from "./store.ts";
 import { assembleLoop } from "./loop.ts";
 import { connectionsFolder, lentTokensPath, remotesPath } from "./forward-places.ts";
 import { assembleReload } from "./reload.ts";
+import type { SshAgentFoundation } from "./ssh-agent.ts";
 import type { SharedParts, SurfaceFoundation } from "./surfaces.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
 import type { ConfigKeeper } from "../config/keeper.ts";
@@ -24,6 +25,8 @@ import { Renderer } from "../sync/content/rule-content.ts";
 import { StateFile } from "../sync/state.ts";
 import { StoreWatch } from "../sync/store-watch.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
+import { NetworkWatch, systemView } from "../surfaces/forwards/network-watch.ts";
+import { SshAgentOnDemand } from "../surfaces/ssh-agent/server/ssh-agent-on-demand.ts";
 import { ForwardsOnDemand } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { SurfaceGroup, type Surface } from "../surfaces/surface.ts";
 import type { WebServer } from "../surfaces/web/server.ts";
@@ -137,15 +140,18 @@ export async function assembleDaemon(
       return assembleLending(host, { ...parts, webUrl });
     }),
   };
-  const remotes = forwardsOnDemand(host, shared);
+  const sshAgent = sshAgentOnDemand(host, { ...shared, changes: watch, webUrl: () => web?.url });
+  newSshKeys.receive((pair) => sshAgent.keyMade(pair));
+  const remotes = forwardsOnDemand(host, { ...shared, sshAgent });
   const web: WebServer | undefined = await addSurfaces(host, {
     ...shared,
     enrolments,
     surfaces,
     remotes,
+    sshAgent,
     changes: watch,
-    newSshKeys,
   });
+  surfaces.add(sshAgent);
   // After the others: it may wait for programs that a crashed daemon has left.
   surfaces.add(remotes);
   return { daemon, keeper, config, enrolments, surfaces, web, session: parts, close: () => parts.close() };
@@ -154,7 +160,14 @@ export async function assembleDaemon(
 /** The forwards of ssh.yaml. Their code is loaded only when there is one, or when a person adds one. */
 function forwardsOnDemand(
   host: Host,
-  { daemon, current, signIn, actions, lending }: SharedParts & { readonly daemon: Daemon },
+  {
+    daemon,
+    current,
+    signIn,
+    actions,
+    lending,
+    sshAgent,
+  }: SharedParts & { readonly daemon: Daemon; readonly sshAgent: SshAgentOnDemand },
 ): ForwardsOnDemand {
   const { places, clock, logger } = host;
   const left = [connectionsFolder(places), lentTokensPath(places)];
@@ -169,9 +182,22 @@ function forwardsOnDemand(
         view: daemon,
         actions: await actions(),
         lending: await lending(),
-        identities: undefined,
+        identities: sshAgent,
       });
     },
+    clock,
+    logger,
+  });
+}
+
+/** The SSH agent of this daemon. Its code is loaded only when `agent.enabled` is set. */
+function sshAgentOnDemand(host: Host, parts: SshAgentFoundation): SshAgentOnDemand {
+  const { clock, logger } = host;
+  const watch = new NetworkWatch({ view: { ...systemView, network: async () => "" }, clock });
+  return new SshAgentOnDemand({
+    config: () => parts.current().config,
+    build: async () => (await import("./ssh-agent.ts")).assembleSshAgent(host, parts),
+    hasSlept: async () => (await watch.look()) === "wake",
     clock,
     logger,
   });

@@ -9,7 +9,6 @@ import type { Config } from "../config/schema.ts";
 import { ensureFolder } from "../agent-files/places.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
-import type { SshKeyHandover } from "../enrol/ssh-key-handover.ts";
 import { activatedSockets } from "../surfaces/listening/activation.ts";
 import { tokenRoute } from "../surfaces/socket/token-route.ts";
 import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
@@ -26,6 +25,7 @@ import { PeerFanOut } from "../surfaces/peer-actions/fan-out.ts";
 import type { LocalActions } from "../surfaces/peer-actions/local-actions.ts";
 import { PeersFirstClipboard } from "../surfaces/peer-actions/peers-first.ts";
 import type { RemoteControl } from "../surfaces/forwards/remote-control.ts";
+import type { SshAgentOnDemand } from "../surfaces/ssh-agent/server/ssh-agent-on-demand.ts";
 import { SecretEditor } from "../secrets/secret-editor.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
 import type { Daemon } from "../sync/daemon.ts";
@@ -54,11 +54,10 @@ export interface SurfaceFoundation extends SharedParts {
   readonly enrolments: EnrolmentRunner;
   /** Changes of the store, which one part follows for all. */
   readonly changes: StoreWatch;
-  /** Keys that an enrolment has just made. */
-  readonly newSshKeys: SshKeyHandover;
   /** Takes the surfaces in the order in which they start. */
   readonly surfaces: SurfaceGroup;
   readonly remotes: RemoteControl;
+  readonly sshAgent: SshAgentOnDemand;
   /** Changes that the rules would make, found by a separate engine that does not change the daemon's state. */
   readonly preview: ConstructorParameters<typeof RuleSwitch>[0]["preview"];
 }
@@ -69,7 +68,7 @@ export interface SurfaceFoundation extends SharedParts {
  */
 export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Promise<WebServer | undefined> {
   const { environment, places, logger, clock } = host;
-  const { daemon, store, signIn, enrolments, surfaces, remotes, current, changes } = parts;
+  const { daemon, store, signIn, enrolments, surfaces, remotes, sshAgent, current, changes } = parts;
   const { config } = current();
   const activated = activatedSockets(environment, process.pid);
   const apiPath = config.api.enabled ? apiSocketPath(places, config.api) : undefined;
@@ -82,7 +81,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   const { lender, surface: lending } = await parts.lending();
   surfaces.add(lending);
   const shared = {
-    view: new StatusView(daemon, surfaces, remotes),
+    view: new StatusView(daemon, surfaces, remotes, sshAgent),
     secrets: new SecretEditor({
       store,
       policy: new WritePolicy(config.web.editable_paths, () => Object.keys(current().config.enrolments)),
@@ -97,7 +96,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     enrolments,
     actions: await parts.actions(),
     remotes,
-    sshAgent: () => undefined,
+    sshAgent: () => sshAgent.agent,
     configuration: new ConfigurationView(current),
     logger,
   };

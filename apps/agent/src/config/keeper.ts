@@ -7,7 +7,14 @@ import type { Config } from "./schema.ts";
 const LOCAL_INTERVAL_MS = 5 * 60_000;
 
 /** Sections that a running daemon applies. All other sections need a restart. */
-const LIVE_SECTIONS: ReadonlySet<string> = new Set(["rules", "enrolments", "sync", "remote_config", "ssh"]);
+const LIVE_SECTIONS: ReadonlySet<string> = new Set([
+  "rules",
+  "enrolments",
+  "sync",
+  "remote_config",
+  "agent",
+  "ssh",
+]);
 
 /** State of the configuration, for the status. */
 export interface ConfigState {

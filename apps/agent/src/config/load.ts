@@ -4,7 +4,6 @@ import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { broadTrust } from "./broad-trust.ts";
 import { readConfigFile, type ConfigFile } from "./file.ts";
-import { notUsedYet } from "./not-used.ts";
 import type { Places } from "../agent-files/places.ts";
 import { withRemote, type LocatedConfig } from "./overlay.ts";
 import type { RemoteConfig } from "./remote.ts";
@@ -34,7 +33,7 @@ export async function loadConfig(places: Places, explicit: string | undefined): 
   const base = {
     ...located,
     sources: [file.path],
-    warnings: [...warningsOf(file), ...broadTrust(located), ...notUsedYet(located)],
+    warnings: [...warningsOf(file), ...broadTrust(located)],
   };
   const user = isSystem ? await readConfigFile(places.userConfig) : undefined;
   if (user === undefined) return base;

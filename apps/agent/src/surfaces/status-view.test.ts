@@ -13,7 +13,9 @@ describe("StatusView", () => {
         return { job: "cycle-1", done: new Promise<never>(() => undefined) };
       },
     } as unknown as DaemonView;
-    const view = new StatusView(daemon, { status: () => ({}) }, new MemoryRemotes());
+    const view = new StatusView(daemon, { status: () => ({}) }, new MemoryRemotes(), {
+      onChange: () => undefined,
+    });
     view.syncNow("npm");
     view.syncNow();
     assert.deepEqual(asked, ["npm", undefined]);

@@ -12,11 +12,18 @@ export class StatusView implements DaemonView {
   readonly #daemon: DaemonView;
   readonly #surfaces: Pick<Surface, "status">;
   readonly #remotes: ChangingFile;
+  readonly #sshAgent: Pick<DaemonView, "onChange">;
 
-  constructor(daemon: DaemonView, surfaces: Pick<Surface, "status">, remotes: ChangingFile) {
+  constructor(
+    daemon: DaemonView,
+    surfaces: Pick<Surface, "status">,
+    remotes: ChangingFile,
+    sshAgent: Pick<DaemonView, "onChange">,
+  ) {
     this.#daemon = daemon;
     this.#surfaces = surfaces;
     this.#remotes = remotes;
+    this.#sshAgent = sshAgent;
   }
 
   status(): AgentStatus {
@@ -38,5 +45,6 @@ export class StatusView implements DaemonView {
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#daemon.onChange(listener, signal);
     this.#remotes.onChange(listener, signal);
+    this.#sshAgent.onChange(listener, signal);
   }
 }

@@ -43,6 +43,14 @@ export interface TrustSettings {
   readonly ignoreHostKeys: boolean;
 }
 
+/** Facts by which the daemon's SSH agent chooses keys for a host. */
+export interface AgentListing {
+  /** `IdentityAgent` of the user's configuration. */
+  readonly userAgent: string | undefined;
+  /** Text in the form of known_hosts: what is believed of the host and of its jump hosts. */
+  readonly knownHosts: string;
+}
+
 export interface ConnectionParts {
   readonly ssh: SshProgram;
   readonly folder: ControlFolder;
@@ -53,7 +61,7 @@ export interface ConnectionParts {
   /** Asked for each connection, as the configuration may be reloaded. */
   readonly trust: () => TrustSettings;
   /** Socket of the daemon's SSH agent for that host; undefined: the user's own agent. */
-  readonly identityAgent: (entry: RemoteEntry) => string | undefined;
+  readonly identityAgent: (entry: RemoteEntry, listing: AgentListing) => Promise<string | undefined>;
 }
 
 interface Made extends MadeSocket {
@@ -88,7 +96,7 @@ export class ForwardConnection {
     await folder.prepare();
     const paths = folder.paths(entry.host);
     const route = await findRoute(entry, parts.resolve);
-    await writeKnownHosts(parts, paths, route, entry);
+    const knownHosts = await writeKnownHosts(parts, paths, route, entry);
     const peer = await parts.peers.listen(paths.peer, entry);
     const ends = { probe: paths.probe, peer: paths.peer, nonce: peer.nonce };
     let master: Master | undefined;
@@ -102,7 +110,10 @@ export class ForwardConnection {
       }
       const configuration = {
         hosts: configuredHosts(route, (_, index) => ({ knownHostsFile: paths.knownHosts(index), hostKey })),
-        identityAgent: parts.identityAgent(entry),
+        identityAgent: await parts.identityAgent(entry, {
+          userAgent: route.at(-1)?.identityAgent,
+          knownHosts,
+        }),
       };
       master = await Master.connect(parts, paths, configuration, signal);
       const made = await unlessEnded(
@@ -162,19 +173,23 @@ export class ForwardConnection {
   }
 }
 
+/** @returns the text of all files */
 async function writeKnownHosts(
   { folder, trust }: ConnectionParts,
   paths: ConnectionPaths,
   route: Route,
   entry: RemoteEntry,
-): Promise<void> {
+): Promise<string> {
   const { authorities } = trust();
-  await Promise.all(
+  const texts = await Promise.all(
     route.map(async ({ hostName, keyName }, index) => {
       const pin = index === route.length - 1 ? entry.host_key : entry.hop_keys?.[keyName];
-      await folder.write(paths.knownHosts(index), knownHostsText(hostName, { pin, authorities }));
+      const text = knownHostsText(hostName, { pin, authorities });
+      await folder.write(paths.knownHosts(index), text);
+      return text;
     }),
   );
+  return texts.join("");
 }
 
 /** The result of an action on a connection. When the connection ends, its reason counts, not the action's. */

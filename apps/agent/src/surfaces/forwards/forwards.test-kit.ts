@@ -77,7 +77,7 @@ export class TestStation {
       clock: systemClock,
       logger: createLogger({ format: "json", destination: { write: (line) => void this.log.push(line) } }),
       trust: () => this.trust,
-      identityAgent: () => undefined,
+      identityAgent: async () => undefined,
     };
   }
 

@@ -117,17 +117,19 @@ async function offeredKey(
   const last = route.length - 1;
   const { authorities } = trust();
   try {
-    for (const [index, { hostName }] of route.entries()) {
-      await folder.write(fileOf(index), knownHostsText(hostName, { pin: pins[index], authorities }));
-    }
+    const texts = route.map(({ hostName }, index) =>
+      knownHostsText(hostName, { pin: pins[index], authorities }),
+    );
+    for (const [index, text] of texts.entries()) await folder.write(fileOf(index), text);
+    const agent = await identityAgent(entry, {
+      userAgent: route[last]?.identityAgent,
+      knownHosts: texts.join(""),
+    });
     const hosts = configuredHosts(route as unknown as Route, (_, index) => ({
       knownHostsFile: fileOf(index),
       hostKey: index === last ? "learn" : "verify",
     }));
-    await folder.write(
-      configuration,
-      connectionConfiguration({ hosts, identityAgent: identityAgent(entry) }),
-    );
+    await folder.write(configuration, connectionConfiguration({ hosts, identityAgent: agent }));
     const args = ["-F", configuration, "-N", "-T", "--", REMOTE_ALIAS];
     const { stderr, timedOut } = await ssh.run(args, LEARN_TIMEOUT_MS, signal);
     signal.throwIfAborted();

@@ -7,6 +7,7 @@ import { AppError } from "@devplat/base";
  * - `not_confirmed`: the user refused, or nobody answered in time.
  * - `key_unusable`: the store cannot give the key now, or the key is not sound.
  * - `locked`: the agent is locked.
+ * - `too_many_tries`: too many passphrases were wrong.
  */
 export type AgentRefusalCode =
   | "key_unknown"
@@ -14,7 +15,8 @@ export type AgentRefusalCode =
   | "passphrase_wrong"
   | "not_confirmed"
   | "key_unusable"
-  | "locked";
+  | "locked"
+  | "too_many_tries";
 
 /** Why the SSH agent does not do what a client asks. The message is for the log and the user; the client gets FAILURE. */
 export class AgentRefusal extends AppError<AgentRefusalCode> {}
