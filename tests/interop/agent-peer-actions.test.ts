@@ -17,6 +17,7 @@ import {
 } from "@devplat/testkit";
 import { forwardSocket } from "./agent-forward-socket.ts";
 import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
+import { fakeBrowser } from "./desktop-browser.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 480_000;
@@ -25,27 +26,6 @@ const KIB_64 = 64 * 1024;
 /** Runs the command with bytes on its standard input. */
 function withInput(place: Home, args: readonly string[], input: Uint8Array | string): Promise<Finished> {
   return run(AGENT_LAUNCHER, args, { env: place.env, input });
-}
-
-/** A default browser that writes down what it was asked to open, as a desktop entry of the user's. */
-async function fakeBrowser(place: Home): Promise<{ opened(): Promise<string[]> }> {
-  const script = await place.write(
-    "browser",
-    `#!/bin/sh\nprintf '%s\\n' "$*" >> "${place.path}/opened"\n`,
-    0o700,
-  );
-  await place.write(
-    ".local/share/applications/fake.desktop",
-    `[Desktop Entry]\nType=Application\nName=Fake\nExec=${script} %u\nMimeType=x-scheme-handler/http;x-scheme-handler/https;text/html;\n`,
-  );
-  await place.write(
-    ".config/mimeapps.list",
-    "[Default Applications]\nx-scheme-handler/http=fake.desktop\nx-scheme-handler/https=fake.desktop\ntext/html=fake.desktop\n",
-  );
-  return {
-    opened: async () =>
-      (await place.read("opened").catch(() => "")).split("\n").filter((line) => line !== ""),
-  };
 }
 
 describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_MS }, () => {
