@@ -90,7 +90,7 @@ describe("a remote account over a managed forward", { timeout: TIMEOUT_MS }, () 
     assert.equal(await remote.read("registry.yaml"), "token: registry-token\n");
   });
 
-  it("opens the browser of the workstation, raises a notification and sets the clipboard there", async () => {
+  it("opens the browser, notifies and sets the clipboard of the workstation", async () => {
     await remote.ok("browse", "https://example.com/from-remote");
     await until(
       async () => (await browser.opened()).length > 0,
