@@ -9,11 +9,14 @@ import {
   run,
   spawnGroup,
   startSshd,
+  startVault,
   until,
   type Finished,
   type Sshd,
+  type Vault,
 } from "@devplat/testkit";
 import type { RemoteView } from "../../apps/agent/src/remote-view.ts";
+import { writePolicies } from "./agent-auth-stand.ts";
 import { AGENT_SOCKET, REMOTES, SshStand } from "./agent-ssh-stand.ts";
 import { Home } from "./agent-stand.ts";
 
@@ -51,6 +54,20 @@ async function hasFile(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+function vaultSection({ address }: Vault): string {
+  return `store: { driver: vault, address: "${address}", auth_method: token }\napi: { enabled: true }\n`;
+}
+
+function tokenIn(response: string): string {
+  return /"token":"([^"]+)"/.exec(response)?.[1] ?? assert.fail(response);
+}
+
+/** Status of a look-up of a token by itself. */
+async function statusOf({ address }: Vault, token: string): Promise<number> {
+  const url = `${address}/v1/auth/token/lookup-self`;
+  return (await fetch(url, { headers: { "X-Vault-Token": token } })).status;
 }
 
 /** Passes connections on. @param portOf for each connection, counted from 1; undefined: nothing is passed on */
@@ -346,5 +363,50 @@ web: { enabled: true, listen: "127.0.0.1:0" }
     );
     assert.equal(await curl("--data", `@${long}`), "413");
     assert.equal(await hasFile(stand.file), false);
+  });
+
+  it("list shows lent tokens without their text, and revoke ends them [agent 36.1]", async () => {
+    const vault = await startVault();
+    try {
+      await writePolicies(vault);
+      await using stand = await SshStand.start({}, vaultSection(vault));
+      const own = await vault.createUserToken("ada", ["user"]);
+      await stand.home.write(".daemon-token", own);
+      await stand.startAgent();
+      assertCode(0, await stand.ssh("add", ...target(stand.sshd), "--accept-host-key"), stand.agent?.log());
+      await stand.state("connected");
+      const lent = tokenIn(await stand.remote("/api/v1/token"));
+      assert.notEqual(lent, own);
+      assert.equal(await statusOf(vault, lent), 200);
+      const table = assertCode(0, await stand.ssh("list")).stdout;
+      assert.match(table, /^127\.0\.0\.1 \(port \d+\) +connected .* 1 token$/m);
+      const { stdout } = assertCode(0, await stand.ssh("list", "--json"));
+      assert.match(stdout, /"handouts": 1/);
+      for (const text of [table, stdout, stand.agent?.log() ?? ""])
+        assert.ok(!text.includes(lent) && !text.includes(own), "the text of a token");
+
+      assertCode(0, await stand.ssh("revoke", "127.0.0.1"));
+      assert.equal(await statusOf(vault, lent), 403);
+      assert.equal(await statusOf(vault, own), 200);
+      assert.match(assertCode(0, await stand.ssh("list")).stdout, / none$/m);
+    } finally {
+      await vault.stop();
+    }
+  });
+
+  it("list says why no token is lent [agent 36.1]", async () => {
+    const vault = await startVault();
+    try {
+      await writePolicies(vault);
+      await using stand = await SshStand.start({}, vaultSection(vault));
+      await stand.home.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
+      await stand.startAgent();
+      assertCode(0, await stand.ssh("add", ...target(stand.sshd), "--accept-host-key"), stand.agent?.log());
+      await stand.state("connected");
+      assert.match(await stand.remote("/api/v1/token"), /"token_not_lendable".*403$/);
+      assert.match(assertCode(0, await stand.ssh("list")).stdout, /^127\.0\.0\.1: no token is lent: \S/m);
+    } finally {
+      await vault.stop();
+    }
   });
 });
