@@ -3,6 +3,7 @@ import { after, before, describe, it } from "node:test";
 import { parseFields } from "@devplat/secret-store";
 import { failedDial, fingerprintOf, MemoryRemotes, remoteView } from "../forwards/memory-remotes.test-kit.ts";
 import type { RouteParts } from "../web/routes/route-parts.ts";
+import { identityView, MemorySshAgent, PASSPHRASE, sshAgentStatus } from "../web/ssh-agent.test-kit.ts";
 import { ruleView, signedIn } from "../web/memory-view.test-kit.ts";
 import {
   startTestServer,
@@ -50,6 +51,23 @@ before(async () => {
     editablePaths: ["tools"],
     token: "hvs.held",
     remotes,
+    sshAgent: new MemorySshAgent(
+      sshAgentStatus({
+        sources: [{ name: "team", source: "kv", error: null, identities: [identityView("ada@work")] }],
+        refusals: [{ at: signedIn.time, fingerprint: "SHA256:a", reason: "not confirmed" }],
+        questions: [
+          {
+            id: "asked",
+            kind: "confirm",
+            identity: "ada@work",
+            fingerprint: "SHA256:a",
+            facts: [{ text: "host example.com", verified: true }],
+            asked_at: signedIn.time,
+            expires_at: signedIn.time,
+          },
+        ],
+      }),
+    ),
   });
   const run = {
     at: signedIn.time,
@@ -82,6 +100,8 @@ const form = (path: string, body: string) => (): Promise<Answer> =>
   });
 const secret = (method: string, name: string, body?: string) => (): Promise<Answer> =>
   change(method, `/api/v1/secrets/tools/${name}`, body === undefined ? {} : { body });
+const sshAgent = (rest: string, body?: object) => (): Promise<Answer> =>
+  change("POST", `/api/v1/ssh-agent/${rest}`, body === undefined ? {} : { body: JSON.stringify(body) });
 const remote = (method: string, rest: string, body?: object) => (): Promise<Answer> =>
   change(method, `/api/v1/ssh/remotes${rest}`, body === undefined ? {} : { body: JSON.stringify(body) });
 
@@ -146,6 +166,18 @@ const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
   ],
   "POST /api/v1/ssh/remotes/{host}/revoke": [remote("POST", "/build/revoke")],
   "POST /api/v1/ssh/remotes/{host}/consent": [remote("POST", "/build/consent", { allowed: true })],
+  "GET /api/v1/ssh-agent": [get("/api/v1/ssh-agent")],
+  "POST /api/v1/ssh-agent/refresh": [sshAgent("refresh")],
+  "POST /api/v1/ssh-agent/keys/unlock": [
+    sshAgent("keys/unlock", { name: "ada@work", passphrase: PASSPHRASE }),
+    sshAgent("keys/unlock", { name: "ada@work", passphrase: "wrong" }),
+    sshAgent("keys/unlock", { name: "ada@work" }),
+  ],
+  "POST /api/v1/ssh-agent/keys/show": [sshAgent("keys/show")],
+  "POST /api/v1/ssh-agent/questions/{id}": [
+    sshAgent("questions/absent", { confirmed: true }),
+    sshAgent("questions/asked", { confirmed: false }),
+  ],
   "POST /api/v1/remote/browse": [
     form("/api/v1/remote/browse", "url=https%3A%2F%2Fexample.test%2F"),
     form("/api/v1/remote/browse", "url=file"),
@@ -170,7 +202,7 @@ describe("/api/openapi.json", () => {
     const { routes } = apiRoutes({ secrets: {} } as unknown as RouteParts);
     const served = routes
       .filter(({ method, path }) => method !== "ALL" && path.startsWith("/api/"))
-      .map(({ method, path }) => `${method} ${path.replace("*", "{path}").replace(":host", "{host}")}`);
+      .map(({ method, path }) => `${method} ${path.replace("*", "{path}").replace(/:(\w+)/, "{$1}")}`);
     assert.deepEqual(described.toSorted(), [...new Set(served)].toSorted());
     assert.deepEqual(Object.keys(SAMPLES).toSorted(), described.toSorted(), "a sample for each");
   });

@@ -11,6 +11,8 @@ import { agentStatusSchema, cycleResultSchema, publicStatusSchema, ruleViewSchem
 import { offeredKeySchema, remoteViewSchema } from "../../remote-view.ts";
 import { FAILURE_CLASSES } from "../forwards/openssh/failure.ts";
 import { consentBody, newRemoteBody, remoteEditBody, repinBody } from "../forwards/remote-request.ts";
+import { sshAgentStatusSchema } from "../../ssh-agent-view.ts";
+import { answerBody, unlockBody } from "../ssh-agent/ssh-agent-request.ts";
 import { PROBLEM_TYPES } from "./problem.ts";
 
 /** Description of an operation. Left out: everything that is the same for all of them. */
@@ -259,6 +261,40 @@ const OPERATIONS: readonly DescribedOperation[] = [
     "Answers the question whether a token may be lent to the host",
     { 204: { description: "Answered" } },
     { schema: consentBody },
+  ),
+  get(
+    "/api/v1/ssh-agent",
+    "State of the SSH agent; 404 ssh_agent_off while it is off",
+    "Its sockets, keys by source, refusals and questions; never a private key",
+    sshAgentStatusSchema,
+  ),
+  operation(
+    "POST",
+    "/api/v1/ssh-agent/refresh",
+    "Looks the keys of the SSH agent up again",
+    { 200: { description: "The state after it", schema: sshAgentStatusSchema } },
+    { headers: CSRF },
+  ),
+  operation(
+    "POST",
+    "/api/v1/ssh-agent/keys/unlock",
+    "Opens a key that has a passphrase; 429 after too many wrong passphrases",
+    { 204: { description: "Opened" } },
+    { headers: CSRF, body: { schema: unlockBody } },
+  ),
+  operation(
+    "POST",
+    "/api/v1/ssh-agent/keys/show",
+    "Shows the daemon's keys again that ssh-add -D has hidden",
+    { 204: { description: "Shown" } },
+    { headers: CSRF },
+  ),
+  operation(
+    "POST",
+    "/api/v1/ssh-agent/questions/{id}",
+    "Answers a question that waits for the user",
+    { 204: { description: "Answered; 404 if nobody waits for the answer any more" } },
+    { parameters: { id: "Id of the question." }, headers: CSRF, body: { schema: answerBody } },
   ),
   peerAction("browse", "Opens a web address in this host's browser", "opened", z.object({ url: webUrl })),
   peerAction(

@@ -89,6 +89,23 @@ export const PROBLEM_TYPES = {
     hint: "'agent status' says since when. Try again later.",
   },
   not_found: { status: 404, title: "Nothing is served or stored there." },
+  ssh_agent_off: {
+    status: 404,
+    title: "The SSH agent is off.",
+    hint: "agent.enabled: true in the configuration turns it on; a reload is enough.",
+  },
+  key_unknown: {
+    status: 404,
+    title: "The SSH agent has no such key of its own.",
+    hint: "GET /api/v1/ssh-agent lists its keys.",
+  },
+  passphrase_wrong: { status: 422, title: "The passphrase does not open the key." },
+  key_unusable: { status: 422, title: "The key cannot be used." },
+  too_many_tries: {
+    status: 429,
+    title: "Too many passphrases were wrong.",
+    hint: "Try again in a minute.",
+  },
   host_unknown: {
     status: 404,
     title: "There is no remote of this host.",
@@ -223,13 +240,22 @@ export const PROBLEMS = {
     detail: "A secret is written with Content-Type: application/json.",
     code: "unsupported_media_type",
   },
-  remoteNotJson: {
-    detail: "A remote is sent with Content-Type: application/json.",
+  bodyNotJson: {
+    detail: "The body is sent with Content-Type: application/json.",
     code: "unsupported_media_type",
   },
-  remoteTooLarge: {
+  smallBodyTooLarge: {
     detail: "The request body is larger than 64 KiB.",
     code: "body_too_large",
+  },
+  sshAgentOff: {
+    detail: "The SSH agent is off.",
+    code: "ssh_agent_off",
+  },
+  noQuestion: {
+    detail: "Nobody waits for the answer to this question any more, or it asks for something else.",
+    code: "not_found",
+    hint: "GET /api/v1/ssh-agent lists the questions that wait.",
   },
   noRemotes: {
     detail: "This daemon has no managed SSH forwards.",

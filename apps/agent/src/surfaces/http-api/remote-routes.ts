@@ -1,7 +1,5 @@
-import { ConfigError, formatProblem, validateConfig } from "@devplat/config";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import type { z } from "zod";
 import type { RemoteControl, RemoteEdit } from "../forwards/remote-control.ts";
 import {
   acceptedOf,
@@ -12,24 +10,15 @@ import {
   repinBody,
 } from "../forwards/remote-request.ts";
 import type { ApiParts, Environment } from "./environment.ts";
+import { BodyFault, jsonBody } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
-import { PROBLEMS, type Problem } from "./problem.ts";
+import { PROBLEMS } from "./problem.ts";
 import { remoteProblem, unconfirmedKeyProblem } from "./remote-problem.ts";
 
 const REMOTES = "/api/v1/ssh/remotes";
 const REMOTE = `${REMOTES}/:host`;
 /** A remote with long lists has a few kilobytes. In bytes. */
 const MAX_REMOTE_BODY_BYTES = 64 * 1024;
-
-/** A request that is refused before it reaches the remotes. */
-class BodyFault extends Error {
-  readonly problem: Problem;
-
-  constructor(problem: Problem) {
-    super(problem.detail);
-    this.problem = problem;
-  }
-}
 
 /**
  * Managed SSH forwards over the JSON API. They need no store token: only lending one does. Hosts are compared without case.
@@ -43,7 +32,7 @@ export function remoteRoutes(
   const app = new Hono<Environment>();
   const limit = bodyLimit({
     maxSize: MAX_REMOTE_BODY_BYTES,
-    onError: (c) => problemResponse(c, PROBLEMS.remoteTooLarge),
+    onError: (c) => problemResponse(c, PROBLEMS.smallBodyTooLarge),
   });
   const control = (): RemoteControl => {
     if (remotes === undefined) throw new BodyFault(PROBLEMS.noRemotes);
@@ -57,7 +46,13 @@ export function remoteRoutes(
   });
 
   app.post(REMOTES, limit, mutation, async (c) => {
-    const { host, host_key, accept_fingerprint, force = false, ...settings } = await body(c, newRemoteBody);
+    const {
+      host,
+      host_key,
+      accept_fingerprint,
+      force = false,
+      ...settings
+    } = await jsonBody(c, newRemoteBody);
     const added = await control().add(
       {
         host,
@@ -74,7 +69,7 @@ export function remoteRoutes(
   });
 
   app.patch(REMOTE, limit, mutation, async (c) => {
-    const settings = await body(c, remoteEditBody);
+    const settings = await jsonBody(c, remoteEditBody);
     const host = c.req.param("host");
     const remote = await control().edit(host, settings as RemoteEdit);
     note(host, "remote changed");
@@ -89,7 +84,7 @@ export function remoteRoutes(
   });
 
   app.post(`${REMOTE}/host-key`, limit, mutation, async (c) => {
-    const { accept_fingerprint } = await body(c, repinBody, {});
+    const { accept_fingerprint } = await jsonBody(c, repinBody, {});
     const host = c.req.param("host");
     const pinned = await control().repin(host, acceptedOf(accept_fingerprint), c.req.raw.signal);
     if (pinned.state === "unconfirmed") return unconfirmed(c, pinned.offered);
@@ -98,13 +93,13 @@ export function remoteRoutes(
   });
 
   app.post(`${REMOTE}/retry`, limit, mutation, async (c) => {
-    await body(c, emptyBody, {});
+    await jsonBody(c, emptyBody, {});
     control().retry(c.req.param("host"));
     return c.json({ status: "retrying" }, 202);
   });
 
   app.post(`${REMOTE}/revoke`, limit, mutation, async (c) => {
-    await body(c, emptyBody, {});
+    await jsonBody(c, emptyBody, {});
     const host = c.req.param("host");
     await control().revoke(host);
     note(host, "tokens lent to a remote revoked");
@@ -112,7 +107,7 @@ export function remoteRoutes(
   });
 
   app.post(`${REMOTE}/consent`, limit, mutation, async (c) => {
-    const { allowed } = await body(c, consentBody);
+    const { allowed } = await jsonBody(c, consentBody);
     const host = c.req.param("host");
     control().consent(host, allowed);
     note(host, allowed ? "lending to a remote allowed" : "lending to a remote refused");
@@ -135,32 +130,4 @@ function unconfirmed(
 ): Response {
   const { problem, extensions } = unconfirmedKeyProblem(offered);
   return problemResponse(c, problem, extensions);
-}
-
-/**
- * The checked body of a request.
- * @param missing value of an empty body; without it the request needs one
- * @throws BodyFault, which names keys and never quotes a value
- */
-async function body<T>(c: Context<Environment>, schema: z.ZodType<T>, missing?: object): Promise<T> {
-  const bytes = await c.req.arrayBuffer();
-  if (bytes.byteLength === 0 && missing !== undefined) return schema.parse(missing);
-  const [type = ""] = (c.req.header("Content-Type") ?? "").split(";", 1);
-  if (type.trim().toLowerCase() !== "application/json") throw new BodyFault(PROBLEMS.remoteNotJson);
-  let document: unknown;
-  try {
-    document = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  } catch {
-    throw refused("it is not JSON in UTF-8");
-  }
-  try {
-    return validateConfig(schema, document, () => ({ source: "", line: 0, column: 0 }));
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    throw refused(error.problems.map(formatProblem).join("; "));
-  }
-}
-
-function refused(fault: string): BodyFault {
-  return new BodyFault({ code: "bad_request", detail: `The body was refused: ${fault}.` });
 }

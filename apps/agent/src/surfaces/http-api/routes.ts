@@ -11,6 +11,7 @@ import { peerRoutes } from "./peer-routes.ts";
 import { PROBLEMS } from "./problem.ts";
 import { remoteRoutes } from "./remote-routes.ts";
 import { secretRoutes } from "./secret-routes.ts";
+import { sshAgentRoutes } from "./ssh-agent-routes.ts";
 import { API_CHANNEL, statusDocument } from "./status/status-document.ts";
 import { VERSION } from "../../version.ts";
 
@@ -88,6 +89,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   app.route("/", secretRoutes(parts, withCsrfToken));
 
   app.route("/", remoteRoutes(parts, withCsrfToken));
+  app.route("/", sshAgentRoutes(parts, withCsrfToken));
 
   app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {
     const { job, done } = view.syncNow();

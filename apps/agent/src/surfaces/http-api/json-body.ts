@@ -1,0 +1,47 @@
+import { ConfigError, formatProblem, validateConfig } from "@devplat/config";
+import type { Context } from "hono";
+import type { z } from "zod";
+import type { Environment } from "./environment.ts";
+import { PROBLEMS, type Problem } from "./problem.ts";
+
+/** A request that is refused before it reaches its use case. */
+export class BodyFault extends Error {
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail);
+    this.problem = problem;
+  }
+}
+
+/**
+ * The checked body of a request.
+ * @param missing value of an empty body; without it the request needs one
+ * @throws BodyFault, which names keys and never quotes a value
+ */
+export async function jsonBody<T>(
+  c: Context<Environment>,
+  schema: z.ZodType<T>,
+  missing?: object,
+): Promise<T> {
+  const bytes = await c.req.arrayBuffer();
+  if (bytes.byteLength === 0 && missing !== undefined) return schema.parse(missing);
+  const [type = ""] = (c.req.header("Content-Type") ?? "").split(";", 1);
+  if (type.trim().toLowerCase() !== "application/json") throw new BodyFault(PROBLEMS.bodyNotJson);
+  let document: unknown;
+  try {
+    document = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    throw refused("it is not JSON in UTF-8");
+  }
+  try {
+    return validateConfig(schema, document, () => ({ source: "", line: 0, column: 0 }));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw refused(error.problems.map(formatProblem).join("; "));
+  }
+}
+
+function refused(fault: string): BodyFault {
+  return new BodyFault({ code: "bad_request", detail: `The body was refused: ${fault}.` });
+}
