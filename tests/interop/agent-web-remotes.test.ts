@@ -5,10 +5,10 @@ import {
   launchChromium,
   run,
   startSshd,
+  startVault,
   type Browser,
   type BrowserContext,
   type Page,
-  type SshdOptions,
 } from "@devplat/testkit";
 import { webUrl } from "./agent-stand.ts";
 import { SshStand } from "./agent-ssh-stand.ts";
@@ -18,7 +18,8 @@ import { openWatchedPage } from "./agent-web/watched-page.ts";
 const TIMEOUT_MS = 480_000;
 /** Chromium's own limit would be too short for a dial, or for the back-off of a forward. In milliseconds. */
 const PAGE_LIMIT_MS = 90_000;
-const SECTIONS = `store: { driver: embedded }
+const EMBEDDED = "store: { driver: embedded }";
+const SECTIONS = `
 api: { enabled: true }
 web: { enabled: true, listen: "127.0.0.1:0" }
 `;
@@ -41,9 +42,12 @@ interface Site {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-async function open(options: { javaScriptEnabled?: boolean; sshd?: SshdOptions } = {}): Promise<Site> {
-  const { javaScriptEnabled = true, sshd = {} } = options;
-  const stand = await SshStand.start(sshd, SECTIONS);
+async function open(
+  options: { javaScriptEnabled?: boolean; store?: string; token?: string } = {},
+): Promise<Site> {
+  const { javaScriptEnabled = true, store = EMBEDDED, token } = options;
+  const stand = await SshStand.start({}, store + SECTIONS);
+  if (token !== undefined) await stand.home.write(".daemon-token", token);
   const url = await webUrl(await stand.startAgent());
   const watched = await openWatchedPage(browser, url, { javaScriptEnabled });
   watched.page.setDefaultTimeout(PAGE_LIMIT_MS);
@@ -236,5 +240,40 @@ describe("the pages of remotes, with a real daemon and a real sshd", { timeout: 
     await page.getByText("No remotes yet").waitFor();
     assert.deepEqual((await stand.list()).remotes, []);
     assert.doesNotMatch(await readFile(stand.file, "utf8"), /host_key/);
+  });
+
+  it("a token is lent once the user allows it on the page, and revoked from there", async () => {
+    const vault = await startVault();
+    try {
+      const store = `store: { address: "${vault.address}", auth_method: token }`;
+      await using site = await open({ store, token: vault.rootToken });
+      const { page, stand } = site;
+      const statusOf = async (token: string): Promise<number> => {
+        const url = `${vault.address}/v1/auth/token/lookup-self`;
+        return (await fetch(url, { headers: { "X-Vault-Token": token } })).status;
+      };
+      await add(site);
+      await shows(site, "Connected");
+      await page.getByLabel("Your consent").selectOption("first");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved.").waitFor();
+      await shows(site, "Connected");
+      assert.match(await stand.remote("/api/v1/token"), /consent_pending.*503$/);
+      // The question comes by itself, and so does the token that was lent.
+      await page.getByRole("button", { name: "Allow" }).click();
+      await page.getByText("Allowed.").waitFor();
+      const lent = await stand.remote("/api/v1/token");
+      assert.match(lent, /200$/);
+      const { token } = JSON.parse(lent.slice(0, -3)) as { token: string };
+      assert.equal(await statusOf(token), 200);
+      await page.getByRole("button", { name: "Revoke now" }).click();
+      await page.getByText("The lent tokens are revoked.").waitFor();
+      await page.getByText("None. The host gets one").waitFor();
+      assert.equal(await statusOf(token), 403);
+      assert.ok(!(await page.content()).includes(token));
+      assert.deepEqual(faultsOf(site), []);
+    } finally {
+      await vault.stop();
+    }
   });
 });
