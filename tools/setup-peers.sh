@@ -99,6 +99,7 @@ have ps || need procps
 have curl || need curl
 have jq || need jq
 have ssh || need openssh-client
+have plink || need putty-tools
 have setpriv || need util-linux
 have ip || [ -x /sbin/ip ] || need iproute2
 have script || need bsdutils
@@ -124,7 +125,7 @@ python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv
 have java && have javac || need default-jdk-headless
 clients_todo=$(sh "$root/tools/clients/build.sh" --todo)
 case "$clients_todo" in *jgit*) have mvn || need maven ;; esac
-case "$clients_todo" in *go-git*) find_go || need golang-go ;; esac
+case "$clients_todo" in *go-*) find_go || need golang-go ;; esac
 have_vault && have_gitea || find_go || need golang-go
 # Gitea's SQLite is C.
 have_gitea || have gcc || need gcc libc6-dev
@@ -248,7 +249,7 @@ if ! have_readers; then
 fi
 have_openssh_regress || build 1 "OpenSSH's test scripts" "$openssh_regress_folder" fetch_openssh_regress
 if [ -n "$clients_todo" ]; then
-  case "$clients_todo" in *go-git*) need_go ;; *) find_go || true ;; esac
+  case "$clients_todo" in *go-*) need_go ;; *) find_go || true ;; esac
   step 4 "git clients" sh "$root/tools/clients/build.sh" "$go"
 fi
 echo "setup:peers: all there"

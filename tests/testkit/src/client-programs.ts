@@ -5,6 +5,8 @@ import { onPath, peerCache, pinsKey } from "./peer-programs.ts";
 
 const SOURCES = resolve(import.meta.dirname, "../../../tools/clients");
 
+const GO_PINS = ["go.mod", "go.sum", "main.go"];
+
 /** A git client of another make, as a command line to which `VERB URL FOLDER` is added. */
 export interface ClientProgram {
   readonly command: string;
@@ -18,11 +20,9 @@ export interface ClientProgram {
  * @throws TestkitError `peer_missing` when one is not built
  */
 export function clientPrograms(): Record<"dulwich" | "pygit2" | "go-git" | "JGit", ClientProgram> {
-  const folder = (name: string, pins: readonly string[]): string =>
-    join(peerCache(), `${name}-${pinsKey(`tools/clients/${name}`, pins)}`);
-  const python = join(folder("python", ["requirements.txt"]), "bin/python");
-  const goGit = join(folder("go-git", ["go.mod", "go.sum", "main.go"]), "client");
-  const jgit = folder("jgit", ["pom.xml", "jars.sha256", "Client.java"]);
+  const python = join(builtFolder("python", ["requirements.txt"]), "bin/python");
+  const goGit = join(builtFolder("go-git", GO_PINS), "client");
+  const jgit = builtFolder("jgit", ["pom.xml", "jars.sha256", "Client.java"]);
   for (const path of [python, goGit, join(jgit, "Client.class")]) {
     if (!existsSync(path)) throw TestkitError.missing("the builds of git clients");
   }
@@ -44,4 +44,19 @@ export function clientPrograms(): Record<"dulwich" | "pygit2" | "go-git" | "JGit
       ],
     },
   };
+}
+
+/**
+ * Path of the SSH client that `npm run setup:peers` built with Go's x/crypto. It uses an SSH agent.
+ *
+ * @throws TestkitError `peer_missing`
+ */
+export function goSshClient(): string {
+  const path = join(builtFolder("go-ssh", GO_PINS), "client");
+  if (!existsSync(path)) throw TestkitError.missing("the build of the Go client of SSH");
+  return path;
+}
+
+function builtFolder(name: string, pins: readonly string[]): string {
+  return join(peerCache(), `${name}-${pinsKey(`tools/clients/${name}`, pins)}`);
 }

@@ -152,7 +152,7 @@ describe("a relayed ssh-agent", () => {
         });
         assert.match((await stand.run("ssh-add", ["-l"])).stdout, /own/);
         assert.match(stand.agent.status().sources.at(-1)?.error ?? "", problem);
-        // It is not asked again at once.
+        // It is not asked again immediately.
         assert.equal((await stand.run("ssh-add", ["-T", `${own.path}.pub`])).code, 0);
       }
     } finally {
@@ -180,7 +180,7 @@ describe("a relayed ssh-agent", () => {
     assert.equal((await listed()).length, 2);
   });
 
-  it("a program that leads back here is asked, and its connections are not relayed again", async () => {
+  it("a program that leads back here is asked, and then not relayed again", async () => {
     await using keys = await keysFolder();
     const own = await makeKey(keys.path, "own");
     await using stand = await startSshAgent({ sources: [new MemorySource("a", [identityOf(own, "own")])] });
@@ -241,7 +241,7 @@ describe("further sockets", () => {
     assert.equal((await stand.run("ssh-add", ["-l"])).code, 0);
   });
 
-  it("the socket of a forward lists the keys for its host, then those of the user's agent", async () => {
+  it("the socket of a forward lists keys for its host, then those of the user's agent", async () => {
     const sshd = await startSshd();
     try {
       await using keys = await keysFolder();
