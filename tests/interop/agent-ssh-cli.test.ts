@@ -21,7 +21,7 @@ import { AGENT_SOCKET, REMOTES, SshStand } from "./agent-ssh-stand.ts";
 import { Home } from "./agent-stand.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 480_000;
+const TIMEOUT_MS = 1_440_000;
 /** A connection to a silent server ends by itself after 25 s. In milliseconds. */
 const DIAL_LIMIT_MS = 20_000;
 const QUESTION = /\(yes\/no\)/;
