@@ -39,6 +39,7 @@ export const sshAgentStatusSchema = z
         identities: z.array(agentIdentitySchema),
       }),
     ),
+    signatures: z.object({ signed: count, refused: count }).describe("By outcome, since the daemon started"),
     withheld: count.describe("Keys with 'hosts' not offered to a client that sent no session-bind"),
     refusals: z
       .array(z.object({ at: time, fingerprint: text, reason: text }))

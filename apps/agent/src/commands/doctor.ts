@@ -12,6 +12,7 @@ import type { RunCommand } from "./common/command.ts";
 import { hostOf, loadWith } from "./common/context.ts";
 import { isDaemonRunning } from "./common/daemon-process.ts";
 import { examineForwards } from "./doctor/forward-findings.ts";
+import { examineSshAgent } from "./doctor/ssh-agent-findings.ts";
 import { untilStopped } from "./common/signals.ts";
 import { publicMessage } from "../errors.ts";
 
@@ -52,6 +53,7 @@ async function examine(
     return faults.length === 0 ? "" : { fault: faults.join("; ") };
   });
   await examineForwards(host, loaded, findings);
+  await examineSshAgent(host, loaded, findings);
   const parts = await assemblePreview(host, loaded);
   try {
     let signedIn = false;

@@ -1,18 +1,14 @@
-import { flagOf, printResult, printTable } from "@devplat/cli";
-import { printLine } from "@devplat/base/terminal";
-import { BRAND } from "../../brand.ts";
+import { flagOf, printResult } from "@devplat/cli";
+import { printLine, printText } from "@devplat/base/terminal";
 import { AgentError } from "../../errors.ts";
-import {
-  sshAgentStatusSchema,
-  type SshAgentIdentityView,
-  type SshAgentStatus,
-} from "../../ssh-agent-view.ts";
+import { sshAgentStatusSchema } from "../../ssh-agent-view.ts";
 import type { Invocation, RunCommand } from "../common/command.ts";
 import { openContext } from "../common/context.ts";
 import { DaemonRequests } from "../common/daemon-request.ts";
 import { ask } from "../common/prompt.ts";
 import { readStandardInput } from "../common/standard-input.ts";
 import { agentSocket } from "./agent-socket.ts";
+import { keyLines } from "./ssh-agent-text.ts";
 
 const STATUS_PATH = "/api/v1/ssh-agent";
 /** Opening a key takes up to some seconds, because its passphrase is stretched on purpose. In milliseconds. */
@@ -24,7 +20,7 @@ const MAX_PASSPHRASE_BYTES = 1024;
 export const list: RunCommand = async (invocation) => {
   const { requests } = await open(invocation);
   const status = sshAgentStatusSchema.parse(await requests.get(STATUS_PATH));
-  printResult(invocation.options, status, () => print(status));
+  printResult(invocation.options, status, () => printText(`${keyLines(status).join("\n")}\n`));
   return 0;
 };
 
@@ -82,41 +78,4 @@ async function passphraseFor(name: string, { options }: Invocation): Promise<str
       passphrase === "" ? "the passphrase is empty" : "the passphrase is not UTF-8",
     );
   return passphrase;
-}
-
-function print(status: SshAgentStatus): void {
-  const rows = status.sources.flatMap(({ name, identities }) =>
-    identities.map((identity) => [
-      name,
-      identity.comment,
-      identity.type,
-      identity.fingerprint,
-      stateText(identity),
-      restrictionText(identity),
-    ]),
-  );
-  printTable(["SOURCE", "KEY", "TYPE", "FINGERPRINT", "STATE", "ONLY FOR"], rows, "No keys.");
-  for (const { name, error } of status.sources) if (error !== null) printLine(`Source ${name}: ${error}`);
-  if (status.locked) printLine("The SSH agent is locked; 'ssh-add -X' unlocks it.");
-  for (const { kind, identity } of status.questions) {
-    printLine(
-      kind === "passphrase"
-        ? `Waiting for the passphrase of ${identity}: '${BRAND.command} keys unlock' gives it.`
-        : `Waiting for a confirmation to use ${identity}: answer it in the web UI.`,
-    );
-  }
-}
-
-function stateText({ state, certificate_expires_at, unlocked_until }: SshAgentIdentityView): string {
-  const until = certificate_expires_at ?? unlocked_until;
-  return until === null ? state : `${state} until ${until}`;
-}
-
-/** Where a key may be used; empty for everywhere. */
-function restrictionText({ hosts, via, namespaces }: SshAgentIdentityView): string {
-  return [
-    ...(hosts ?? []),
-    ...(via ?? []).map((host) => `via ${host}`),
-    ...(namespaces ?? []).map((namespace) => `namespace ${namespace}`),
-  ].join(", ");
 }

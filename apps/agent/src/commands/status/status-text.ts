@@ -1,6 +1,7 @@
 import { formatDuration } from "@devplat/base";
 import { tableLines } from "@devplat/base/terminal";
 import { remoteLines } from "../ssh/remote-text.ts";
+import { sshAgentLines } from "../ssh-agent/ssh-agent-text.ts";
 import type { CommandStatus, CertificateStatus } from "../../status.ts";
 
 /**
@@ -33,7 +34,7 @@ export function statusText(status: CommandStatus, staleSince: string | null): st
         ]),
   ];
   if (status.remotes.length > 0) lines.push("", "Remotes", ...remoteLines(status.remotes));
-  lines.push(...dockerLines(status));
+  lines.push(...sshAgentLines(status.ssh_agent), ...dockerLines(status));
   return `${[...lines, "", ...ruleLines(status.rules)].join("\n")}\n`;
 }
 

@@ -8,7 +8,15 @@ import { apiSocketPath } from "./places.ts";
 
 /** Before a login the status has only the time. */
 const statusSchema = agentStatusSchema
-  .pick({ authenticated: true, uptime_seconds: true, sync: true, rules: true, peers: true, remotes: true })
+  .pick({
+    authenticated: true,
+    uptime_seconds: true,
+    sync: true,
+    rules: true,
+    peers: true,
+    remotes: true,
+    ssh_agent: true,
+  })
   .extend({
     store: agentStatusSchema.shape.store.pick({ reachable: true, last_error: true }),
     config: agentStatusSchema.shape.config.pick({ problems: true, reload_needed: true }),
@@ -19,7 +27,7 @@ const statusSchema = agentStatusSchema
 export type ReportedStatus = z.infer<typeof statusSchema>;
 
 /** Facts that only the running daemon knows, and the sockets that can be seen without it. */
-export type DaemonStatus = Pick<CommandStatus, "daemon" | "api" | "peers"> &
+export type DaemonStatus = Pick<CommandStatus, "daemon" | "api" | "peers" | "ssh_agent"> &
   Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules" | "remotes">> & {
     /** Why it cannot use the store, or why its files are stale. */
     readonly storeFault?: { readonly reachable: boolean; readonly last_error: string | null };
@@ -31,7 +39,7 @@ export async function readDaemonStatus(places: Places, { api, web }: Config): Pr
   if (!api.enabled && !web.enabled) return {};
   const socket = api.enabled ? apiSocketPath(places, api) : undefined;
   const seen = await askDaemon(places, socket);
-  const { uptime_seconds: uptime, sync, rules, store, config, peers, remotes } = seen ?? {};
+  const { uptime_seconds: uptime, sync, rules, store, config, peers, remotes, ssh_agent } = seen ?? {};
   const hasFault = store !== undefined && (!store.reachable || sync?.state === "stale");
   return {
     daemon: { running: seen !== undefined },
@@ -43,6 +51,7 @@ export async function readDaemonStatus(places: Places, { api, web }: Config): Pr
     ...(socket !== undefined && { api: { socket, present: await isSocket(socket) } }),
     ...(peers !== undefined && { peers }),
     ...(remotes !== undefined && { remotes }),
+    ...(ssh_agent !== undefined && { ssh_agent }),
   };
 }
 

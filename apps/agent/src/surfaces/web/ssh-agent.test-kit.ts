@@ -34,6 +34,7 @@ export function sshAgentStatus(change: Partial<SshAgentStatus> = {}): SshAgentSt
     sockets: ["/run/user/1000/daemon/ssh-agent.sock"],
     locked: false,
     sources: [],
+    signatures: { signed: 0, refused: 0 },
     withheld: 0,
     refusals: [],
     questions: [],

@@ -4,8 +4,10 @@ import { liveStatus } from "./status-document.ts";
 
 const STATES: readonly RuleStatus["state"][] = ["ok", "pending", "failed", "missing", "paused"];
 
+type Samples = readonly [labels: string, value: number | undefined][];
+
 /**
- * The state in the Prometheus text format, version 0.0.4. Every figure is a gauge read from memory.
+ * The state in the Prometheus text format, version 0.0.4. Every figure is read from memory.
  *
  * @param openStreams live streams of pages and API
  */
@@ -58,19 +60,44 @@ export function metricsText(status: AgentStatus, openStreams: number): string {
       "Store tokens that the remote host has now.",
       enabled.map(({ host, tokens }) => [`{host="${escapeLabel(host)}"}`, tokens.lent.length]),
     ),
+    ...sshAgentSamples(status.ssh_agent),
   ];
   return `${lines.join("\n")}\n`;
 }
 
+/** Empty while the SSH agent is off. */
+function sshAgentSamples(agent: AgentStatus["ssh_agent"]): string[] {
+  if (agent === undefined) return [];
+  const { signed, refused } = agent.signatures;
+  return [
+    ...counter("agent_ssh_agent_signatures_total", "Signatures of the SSH agent by outcome.", [
+      [`{outcome="signed"}`, signed],
+      [`{outcome="refused"}`, refused],
+    ]),
+    ...gauge(
+      "agent_ssh_agent_identities",
+      "Keys that the SSH agent lists, by source.",
+      agent.sources.map(({ name, identities }) => [`{source="${escapeLabel(name)}"}`, identities.length]),
+    ),
+    ...gauge("agent_ssh_agent_questions", "Questions of the SSH agent that wait for the user.", [
+      ["", agent.questions.length],
+    ]),
+  ];
+}
+
 /** Samples without a value (never synced) are left out. */
-function gauge(
-  name: string,
-  help: string,
-  samples: readonly [labels: string, value: number | undefined][],
-): string[] {
+function gauge(name: string, help: string, samples: Samples): string[] {
+  return metric("gauge", name, help, samples);
+}
+
+function counter(name: string, help: string, samples: Samples): string[] {
+  return metric("counter", name, help, samples);
+}
+
+function metric(type: "gauge" | "counter", name: string, help: string, samples: Samples): string[] {
   const present = samples.filter(([, value]) => value !== undefined);
   if (present.length === 0) return [];
-  const head = [`# HELP ${name} ${help}`, `# TYPE ${name} gauge`];
+  const head = [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`];
   return [...head, ...present.map(([labels, value]) => `${name}${labels} ${value}`)];
 }
 

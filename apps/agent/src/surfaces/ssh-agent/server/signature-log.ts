@@ -34,6 +34,8 @@ export class SignatureLog {
   readonly #logger: Logger;
   readonly #uses = new BoundedMap<string, KeyUse>({ max: MAX_KEYS });
   #refusals: SshAgentStatus["refusals"] = [];
+  #signed = 0;
+  #refused = 0;
 
   constructor(clock: Clock, logger: Logger) {
     this.#clock = clock;
@@ -45,11 +47,13 @@ export class SignatureLog {
     const fields = { fingerprint, source, purpose, destination, forwarded, pid, program };
     const at = new Date(this.#clock.now()).toISOString();
     if (refusal !== undefined) {
+      this.#refused++;
       this.#logger.warn({ ...fields, outcome: "refused", reason: refusal }, "SSH signature refused");
       this.#refusals = [{ at, fingerprint, reason: refusal }, ...this.#refusals].slice(0, MAX_REFUSALS);
       return;
     }
     this.#logger.info({ ...fields, outcome: "signed" }, "SSH signature made");
+    this.#signed++;
     const last = { at, destination: destination ?? null, forwarded, program: program ?? null };
     const signatures = (this.#uses.get(fingerprint)?.signatures ?? 0) + 1;
     this.#uses.set(fingerprint, { last, signatures });
@@ -58,6 +62,10 @@ export class SignatureLog {
   useOf(fingerprint: string): Pick<SshAgentIdentityView, "last_use" | "signatures"> {
     const use = this.#uses.peek(fingerprint);
     return { last_use: use?.last ?? null, signatures: use?.signatures ?? 0 };
+  }
+
+  counts(): SshAgentStatus["signatures"] {
+    return { signed: this.#signed, refused: this.#refused };
   }
 
   refusals(): SshAgentStatus["refusals"] {

@@ -165,6 +165,7 @@ export class SshAgent implements SshAgentControl {
           relayView(relay, { isLocked: lock.isLocked, useOf: (key) => signatures.useOf(key) }),
         ),
       ],
+      signatures: signatures.counts(),
       withheld: this.#withheld,
       refusals: signatures.refusals(),
       questions: this.#parts.questions.open(),

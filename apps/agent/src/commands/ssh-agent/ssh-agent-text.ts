@@ -1,0 +1,66 @@
+import { tableLines } from "@devplat/base/terminal";
+import { BRAND } from "../../brand.ts";
+import type { AgentStatus } from "../../status.ts";
+
+type Status = NonNullable<AgentStatus["ssh_agent"]>;
+type Identity = Status["sources"][number]["identities"][number];
+
+/** Refusals that `agent status` shows. */
+const SHOWN_REFUSALS = 3;
+
+/** The block of `agent status`; empty while the SSH agent is off. */
+export function sshAgentLines(status: Status | undefined): string[] {
+  if (status === undefined) return [];
+  const { sockets, withheld, refusals, signatures } = status;
+  return [
+    "",
+    "SSH Agent",
+    ...sockets.map((socket) => `  Socket:     ${socket}`),
+    `  Signatures: ${signatures.signed} made, ${signatures.refused} refused`,
+    ...(withheld === 0 ? [] : [`  Withheld:   ${withheld} times, because the client sent no session-bind`]),
+    ...refusals
+      .slice(0, SHOWN_REFUSALS)
+      .map(({ at, fingerprint, reason }) => `  Refused:    ${at} ${fingerprint}: ${reason}`),
+    ...keyLines(status),
+  ];
+}
+
+/** A table of the keys, then what is wrong or waits for the user. */
+export function keyLines({ sources, locked, questions }: Status): string[] {
+  const rows = sources.flatMap(({ name, identities }) =>
+    identities.map((identity) => [
+      name,
+      identity.comment,
+      identity.type,
+      identity.fingerprint,
+      stateText(identity),
+      restrictionText(identity),
+    ]),
+  );
+  return [
+    ...(rows.length === 0
+      ? ["No keys."]
+      : tableLines(["SOURCE", "KEY", "TYPE", "FINGERPRINT", "STATE", "ONLY FOR"], rows)),
+    ...sources.flatMap(({ name, error }) => (error === null ? [] : [`Source ${name}: ${error}`])),
+    ...(locked ? ["The SSH agent is locked; 'ssh-add -X' unlocks it."] : []),
+    ...questions.map(({ kind, identity }) =>
+      kind === "passphrase"
+        ? `Waiting for the passphrase of ${identity}: '${BRAND.command} keys unlock' gives it.`
+        : `Waiting for a confirmation to use ${identity}: answer it in the web UI.`,
+    ),
+  ];
+}
+
+function stateText({ state, certificate_expires_at, unlocked_until }: Identity): string {
+  const until = certificate_expires_at ?? unlocked_until;
+  return until === null ? state : `${state} until ${until}`;
+}
+
+/** Where a key may be used; empty for everywhere. */
+function restrictionText({ hosts, via, namespaces }: Identity): string {
+  return [
+    ...(hosts ?? []),
+    ...(via ?? []).map((host) => `via ${host}`),
+    ...(namespaces ?? []).map((namespace) => `namespace ${namespace}`),
+  ].join(", ");
+}
