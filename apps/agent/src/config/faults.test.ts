@@ -8,6 +8,8 @@ const FOLDER = join(import.meta.dirname, "faults");
 
 /** Messages with which each file of the folder is refused. (The files are not named .yaml: a formatter would repair them.) */
 const MESSAGES: Readonly<Record<string, string>> = {
+  "agent-ca-extensions-empty":
+    "3:42: agent.keys[0].extensions: must not be empty; without this key the role's extensions apply",
   "agent-ca-ttl-too-short": "3:42: agent.keys[0].ttl: must be at least 1m",
   "agent-ca-without-role": "3:10: agent.keys[0].role: required, but missing",
   "agent-hosts-all-negated":

@@ -53,7 +53,13 @@ const keySource = z.discriminatedUnion("source", [
     principals: z.array(z.string().min(1)).min(1).default(["{{ username }}"]),
     ttl: duration({ min: MIN_CERTIFICATE_TTL_MS }).prefault("15m"),
     /** Extensions with their values, such as `permit-pty: ""`. Default: the role's. */
-    extensions: z.record(z.string().min(1), z.string()).optional(),
+    extensions: z
+      .record(z.string().min(1), z.string())
+      // The store takes none as the role's.
+      .refine((given) => Object.keys(given).length > 0, {
+        message: "must not be empty; without this key the role's extensions apply",
+      })
+      .optional(),
     key_type: z.enum(["ed25519", "ecdsa", "rsa"]).default("ed25519"),
     ...common,
   }),

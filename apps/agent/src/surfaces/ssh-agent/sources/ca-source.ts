@@ -137,7 +137,8 @@ export class CaSource implements IdentitySource {
       // Created before the check, so that no call of `#wake` is lost.
       const { promise: woken, resolve } = Promise.withResolvers<void>();
       this.#wake = resolve;
-      if (this.#isWanted && signIn.isSignedIn && clock.now() >= this.#dueAt) await this.#renew();
+      if (this.#isWanted && signIn.isSignedIn && clock.now() >= this.#dueAt)
+        await Promise.race([this.#renew(), woken]);
       const timer = new AbortController();
       const limit = AbortSignal.any([signal, timer.signal]);
       const rest = this.#dueAt - clock.now();

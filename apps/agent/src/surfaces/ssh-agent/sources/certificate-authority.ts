@@ -1,4 +1,4 @@
-import type { VaultClient } from "@devplat/secret-store";
+import { SecretStoreError, VaultRefusal, type ResponsePart, type VaultClient } from "@devplat/secret-store";
 import {
   SshProtocolError,
   decodeCertificate,
@@ -26,6 +26,15 @@ export interface IssuedCertificate {
   readonly certificate: Certificate;
 }
 
+/** Parts of Vault's error texts, and the reason that they stand for. The texts themselves are never shown. */
+const REASONS: readonly (readonly [text: string, reason: string])[] = [
+  ["Unknown role", "the SSH engine has no such role; check the key 'role'"],
+  ["valid_principals", "the role does not allow these names; check the key 'principals'"],
+  ["larger than maximum allowed", "the role allows only a shorter life; lower the key 'ttl'"],
+  ["not on allowed list", "the role does not allow these extensions; check the key 'extensions'"],
+  ["key requirements", "the role does not allow keys of this type; check the key 'key_type'"],
+];
+
 /** Signs users' keys. */
 export interface CertificateAuthority {
   /** @throws SecretStoreError, and SshProtocolError for a certificate that cannot be used */
@@ -45,7 +54,7 @@ export class StoreAuthority implements CertificateAuthority {
 
   async issue(request: CertificateRequest, signal: AbortSignal): Promise<IssuedCertificate> {
     const { mount, role, publicKey, principals, ttlMs, extensions } = request;
-    const response = await this.#client.request({
+    const response = await this.#send({
       method: "POST",
       path: `${mount}/sign/${role}`,
       body: JSON.stringify({
@@ -66,6 +75,19 @@ export class StoreAuthority implements CertificateAuthority {
     return { blob, certificate };
   }
 
+  /** @throws SecretStoreError with a reason that names the key of the configuration */
+  async #send(request: Parameters<VaultClient["request"]>[0]): Promise<ResponsePart> {
+    try {
+      return await this.#client.request(request);
+    } catch (error) {
+      if (!(error instanceof VaultRefusal)) throw error;
+      if (error.status === 404)
+        throw refused("the store has no SSH engine there; check the key 'mount'", error);
+      const reason = REASONS.find(([text]) => error.mentions(text))?.[1];
+      throw reason === undefined ? error : refused(reason, error);
+    }
+  }
+
   #fault(certificate: Certificate, publicKey: PublicKey): string | undefined {
     if (certificate.kind !== "user") return "is not for a user";
     if (!encodePublicKey(certificate.publicKey).equals(encodePublicKey(publicKey)))
@@ -75,4 +97,8 @@ export class StoreAuthority implements CertificateAuthority {
     }
     return undefined;
   }
+}
+
+function refused(reason: string, cause: VaultRefusal): SecretStoreError {
+  return new SecretStoreError("refused", reason, { cause });
 }

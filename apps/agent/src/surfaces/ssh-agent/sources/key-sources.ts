@@ -13,8 +13,8 @@ import type { PrincipalContext } from "./principals.ts";
 import { SignInWait } from "./sign-in-wait.ts";
 import { StoredKeysSource } from "./stored-keys-source.ts";
 
-/** Identities are looked up again after this time, in milliseconds, or after an event of the store. */
-const IDENTITIES_TTL_MS = 8000;
+/** Listings and versions are used again for this time, in milliseconds. The SSH agent keeps a list of keys for 8 s itself. */
+const VERSIONS_TTL_MS = 1000;
 
 export interface KeySourcesParts extends CachedSecretsParts {
   readonly signIn: Pick<SignIn, "state" | "onChange">;
@@ -53,7 +53,7 @@ export class KeySources {
 
   constructor(parts: KeySourcesParts, config: KeySourcesConfig) {
     this.#parts = parts;
-    this.#secrets = new CachedSecrets(parts, { ttlMs: IDENTITIES_TTL_MS });
+    this.#secrets = new CachedSecrets(parts, { ttlMs: VERSIONS_TTL_MS });
     this.#signIn = new SignInWait(parts.signIn, parts.clock);
     this.#opener = new KeyOpener(parts.clock);
     this.#user = this.#signIn.user;

@@ -1,7 +1,10 @@
 import type { Clock } from "@devplat/base";
 
-/** Longest wait of a listing for the store, in milliseconds. A client that asks for keys has a person in front of it. */
-export const LISTING_LIMIT_MS = 3000;
+/**
+ * Longest wait of a listing for the store, in milliseconds. A client that asks for keys has a person in front of it. The SSH
+ * agent itself gives up after 2 s.
+ */
+export const LISTING_LIMIT_MS = 1500;
 
 /**
  * Waits for a refresh, but not longer than a listing may take. The refresh goes on after that.
