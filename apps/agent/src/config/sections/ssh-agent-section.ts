@@ -26,10 +26,16 @@ const hostPatterns = z
     message: "matches no host, because every pattern begins with '!'",
   });
 
+/** Hosts on the way, one pattern for each. A pattern that rejects hosts has no meaning for one host. */
+const wayPatterns = z.array(
+  z.string().regex(/^[^\s,!]+$/, { message: "expected one pattern of host names, without '!'" }),
+);
+
 /** Keys that every source of keys has. */
 const common = {
   hosts: hostPatterns.optional(),
-  via: hostPatterns.optional(),
+  /** Nearest host first. An empty list: only a login from this host itself. */
+  via: wayPatterns.optional(),
   namespaces: z.array(z.string().min(1)).min(1).optional(),
   /** Default: as `agent.confirm`. */
   confirm: confirm.optional(),

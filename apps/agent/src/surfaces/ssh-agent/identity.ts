@@ -6,7 +6,7 @@ import type { SshAgentIdentityView } from "../../ssh-agent-view.ts";
 export interface KeyRestrictions {
   /** Patterns of destination hosts. */
   readonly hosts: readonly string[] | undefined;
-  /** Patterns of the hosts between, nearest first, as `ssh-add -h` takes them. */
+  /** One pattern for each host between, nearest first, as in the steps of `ssh-add -h`. Empty: none between. */
   readonly via: readonly string[] | undefined;
   /** Namespaces of SSHSIG signatures, such as `git`. */
   readonly namespaces: readonly string[] | undefined;

@@ -169,8 +169,7 @@ export class AgentSession {
 
   async #setLock(request: AgentRequest & { type: "lock" | "unlock" }): Promise<AgentAnswer> {
     const { lock, ownKeys, confirmations, logger, onChange } = this.#parts;
-    // A host that the agent is forwarded to must not keep the user out.
-    if (isForwarded(await this.#origin([]))) return FAILURE;
+    if (!(await this.#mayManage())) return FAILURE;
     const { passphrase, type } = request;
     const isDone = type === "lock" ? await lock.lock(passphrase) : await lock.unlock(passphrase);
     logger.info({ ...this.#callerFields(), outcome: isDone ? "done" : "refused" }, `SSH agent: ${type}`);
@@ -183,9 +182,14 @@ export class AgentSession {
     return SUCCESS;
   }
 
+  /** A host that the agent is forwarded to, or a container with a socket of its own, must not keep the user out. */
+  async #mayManage(): Promise<boolean> {
+    return this.#scope.sources === undefined && !isForwarded(await this.#origin([]));
+  }
+
   async #removeAll(request: AgentRequest, signal: AbortSignal): Promise<AgentAnswer> {
     const { lock, ownKeys, logger, onChange } = this.#parts;
-    if (lock.isLocked || isForwarded(await this.#origin([]))) return FAILURE;
+    if (lock.isLocked || !(await this.#mayManage())) return FAILURE;
     ownKeys.setHidden(true);
     await Promise.all(this.#relays.map((relay) => relay.ask(request, signal)));
     logger.info(this.#callerFields(), "SSH agent: own keys hidden, keys of other agents removed");

@@ -231,6 +231,12 @@ describe("further sockets", () => {
     assert.notEqual((await stand.run("ssh-add", ["-T", `${one.path}.pub`], { env })).code, 0);
     assert.equal((await stand.run("ssh-add", ["-T", `${one.path}.pub`])).code, 0);
     assert.deepEqual(stand.agent.status().sockets, [stand.socket, more]);
+    // Such as a container: it must not keep the user out.
+    await stand.run("ssh-add", ["-D"], { env });
+    using client = await RawClient.connect(more);
+    client.sendMessage(Buffer.of(22, 0, 0, 0, 1, 65));
+    assert.equal((await client.next())?.type, "failure");
+    assert.match((await stand.run("ssh-add", ["-l"])).stdout, /one/);
 
     stand.settings = { ...stand.settings, sockets: [{ path: more, keys: ["a"] }] };
     await stand.agent.reload();

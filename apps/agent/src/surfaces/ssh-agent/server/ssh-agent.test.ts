@@ -91,6 +91,36 @@ describe("the SSH agent with programs of OpenSSH", () => {
     }
   });
 
+  it("hashed lines of known_hosts name a host by a key's hosts or the command line", async () => {
+    const sshd = await startSshd();
+    try {
+      const source = new MemorySource("a", []);
+      await using started = await startSshAgent({ sources: [source] });
+      const reaches = async (hosts: string[], name: string): Promise<boolean> => {
+        source.keys = [identityOf(await keyAt(sshd.userKey), "user", { hosts })];
+        source.change();
+        const args = agentArgs(sshd);
+        const account = args.pop()?.replace("127.0.0.1", name) ?? "";
+        const settings = ["-o", "HostName=127.0.0.1", "-o", `HostKeyAlias=[127.0.0.1]:${sshd.port}`];
+        return (await started.run("ssh", [...args, ...settings, account, "true"])).code === 0;
+      };
+      await started.know(`web.example.com ${sshd.hostKey}`);
+      const hashed = await started.run("ssh-keygen", ["-q", "-H", "-f", join(started.folder, "known_hosts")]);
+      assert.equal(hashed.code, 0, hashed.stderr);
+      assert.doesNotMatch(await readFile(join(started.folder, "known_hosts"), "utf8"), /example/);
+      assert.equal(await reaches(["web.example.com"], "alias"), true, "the key names the host");
+      assert.equal(await reaches(["*.example.com"], "web.example.com"), true, "the command names the host");
+      assert.equal(await reaches(["*.example.com"], "alias"), false, "nobody names the host");
+      assert.equal(
+        await reaches(["*.example.com"], "db.example.com"),
+        false,
+        "the command names another host",
+      );
+    } finally {
+      await sshd.stop();
+    }
+  });
+
   it("ssh-keygen and git sign for the namespaces of the key", async () => {
     await using keys = await keysFolder();
     const key = await makeKey(keys.path, "signer");
