@@ -8,7 +8,7 @@ import type { Invocation, RunCommand } from "./common/command.ts";
 import { hostOf } from "./common/context.ts";
 import { withConfirmedKeys } from "./ssh/confirm-keys.ts";
 import { DaemonRemotes, unknownHost, unreachable } from "./ssh/daemon-remotes.ts";
-import { offlineRemotes } from "./ssh/offline-remotes.ts";
+import type { OfflineRemote } from "./ssh/offline-remotes.ts";
 import { printRemote, printRemotes } from "./ssh/remote-text.ts";
 import { settingsOf } from "./ssh/settings.ts";
 
@@ -55,10 +55,16 @@ export const list: RunCommand = async (invocation) => {
   const problem = found?.file_problem ?? null;
   if (problem !== null) noteLine(`ssh.yaml is not used: ${problem}`);
   if (found === undefined) noteLine(`${unreachable().message}. These are the entries of ssh.yaml.`);
-  const remotes = found?.remotes ?? (await offlineRemotes(hostOf(invocation).places));
+  const remotes = found?.remotes ?? (await remotesOfFile(invocation));
   printResult(invocation.options, { remotes, file_problem: problem }, () => printRemotes(remotes));
   return 0;
 };
+
+/** Loaded only without a daemon. */
+async function remotesOfFile(invocation: Invocation): Promise<readonly OfflineRemote[]> {
+  const { offlineRemotes } = await import("./ssh/offline-remotes.ts");
+  return await offlineRemotes(hostOf(invocation).places);
+}
 
 /** Removes a remote. */
 export const remove: RunCommand = (invocation) =>

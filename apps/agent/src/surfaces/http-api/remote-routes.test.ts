@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { RemotesFileError } from "../forwards/errors/forward-error.ts";
+import { AgentError } from "../../errors.ts";
+import { ForwardError, RemotesFileError } from "../forwards/errors/forward-error.ts";
 import type { OfferedKey } from "../forwards/host-keys.ts";
 import { failedDial, fingerprintOf, MemoryRemotes, remoteView } from "../forwards/memory-remotes.test-kit.ts";
 import {
@@ -154,6 +155,25 @@ describe("remotes over the JSON API", () => {
       [documentOf(file)["code"], documentOf(file)["line"], documentOf(file)["hint"]],
       ["file_invalid", 3, "Correct it."],
     );
+  });
+
+  it("says what is wrong with this host, and with a file that others can write", async () => {
+    remotes.failure = new AgentError("config_refused", "others can write ssh.yaml", { hint: "Run chmod." });
+    const answer = await send("PATCH", `${PATH}/build.example`, { enabled: true });
+    const { code, line, detail, hint } = documentOf(answer);
+    assert.deepEqual(
+      [answer.status, code, line, detail, hint],
+      [409, "file_invalid", 0, "others can write ssh.yaml.", "Run chmod."],
+    );
+    for (const error of [
+      new AgentError("place_refused", "cannot make the folder"),
+      new ForwardError("ssh_unusable", "ssh is too old"),
+      new ForwardError("configuration_refused", "HostName cannot be used"),
+    ]) {
+      remotes.failure = error;
+      const text = await assertRefused(422, "remote_refused", send("POST", PATH, { host: "db" }));
+      assert.equal(text, `${error.message}.`);
+    }
   });
 
   it("an error of the program is 500 without its message", async () => {
