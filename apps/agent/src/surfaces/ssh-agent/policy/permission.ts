@@ -41,7 +41,7 @@ export function listingOf(restrictions: KeyRestrictions, origin: Origin): Listin
   if (!isForHosts(restrictions)) return "listed";
   if (origin.kind === "local") return "marked";
   if (origin.kind === "unknown") return "withheld";
-  return isOnTheWay(restrictions, origin.sessions) ? "listed" : "withheld";
+  return hasUse(restrictions, origin.sessions) ? "listed" : "withheld";
 }
 
 /**
@@ -92,7 +92,7 @@ function loginFault(
     return "the login request names another host key";
   }
   if (!isForHosts(restrictions)) return undefined;
-  if (!isOnTheWay(restrictions, sessions)) return "the key is not for this host, or not through these hosts";
+  if (!isAtItsHost(restrictions, sessions)) return "the key is not for this host, or not through these hosts";
   // As in OpenSSH: only the first hop may be a server without host-bound logins.
   if (sessions.length > 1 && request.hostKey === undefined) {
     return "the login request does not name the host key, and the connection is forwarded";
@@ -105,26 +105,44 @@ function sshsigFault(restrictions: KeyRestrictions, origin: Origin, namespace: s
   if (namespaces !== undefined && !namespaces.includes(namespace)) {
     return "the key is not for this namespace";
   }
-  if (namespaces === undefined && isForHosts(restrictions) && origin.kind !== "local") {
-    return "the key is for certain hosts, and has no namespaces for signatures from other hosts";
-  }
-  return undefined;
+  if (!isForHosts(restrictions) || origin.kind === "local") return undefined;
+  return origin.kind === "bound" && maySignRemotely(restrictions, origin.sessions)
+    ? undefined
+    : "the key is for certain hosts, and this one may not have data signed with it";
 }
 
 function isForHosts({ hosts, via }: KeyRestrictions): boolean {
   return hosts !== undefined || via !== undefined;
 }
 
-/** Whether a login at the last host is permitted, or a later login from it if the connection is forwarded to it. */
-function isOnTheWay({ hosts, via }: KeyRestrictions, sessions: readonly NamedSession[]): boolean {
-  const last = sessions.at(-1);
-  const hops = last?.isForwarding === true ? sessions : sessions.slice(0, -1);
-  if (via !== undefined) {
-    const isComplete = hops === sessions ? hops.length <= via.length : hops.length === via.length;
-    if (!isComplete || !hops.every(({ names }, at) => isHostAmong(names, [via[at] ?? ""]))) return false;
-  }
-  if (hosts === undefined || last === undefined || last.isForwarding) return true;
-  return isHostAmong(last.names, hosts);
+/**
+ * Whether a key has a use on a connection. As in OpenSSH, a key that logs in to a host is not for those whom the connection
+ * is forwarded to there.
+ */
+function hasUse(restrictions: KeyRestrictions, sessions: readonly NamedSession[]): boolean {
+  if (sessions.at(-1)?.isForwarding !== true) return isAtItsHost(restrictions, sessions);
+  return leadsFurther(restrictions, sessions) || maySignRemotely(restrictions, sessions);
+}
+
+/** Whether the sessions are the way of the key to one of its hosts. */
+function isAtItsHost({ hosts, via }: KeyRestrictions, sessions: readonly NamedSession[]): boolean {
+  const hops = sessions.slice(0, -1);
+  if (via !== undefined && (hops.length !== via.length || !isAlong(hops, via))) return false;
+  return hosts === undefined || isHostAmong(sessions.at(-1)?.names ?? [], hosts);
+}
+
+/** Whether the sessions are a part of the way of the key: the host logs in to the next one. */
+function leadsFurther({ via }: KeyRestrictions, sessions: readonly NamedSession[]): boolean {
+  return via !== undefined && sessions.length <= via.length && isAlong(sessions, via);
+}
+
+/** Whether a host that the connection is forwarded to may have data signed. */
+function maySignRemotely(restrictions: KeyRestrictions, sessions: readonly NamedSession[]): boolean {
+  return restrictions.namespaces !== undefined && isAtItsHost(restrictions, sessions);
+}
+
+function isAlong(hops: readonly NamedSession[], via: readonly string[]): boolean {
+  return hops.every(({ names }, at) => isHostAmong(names, [via[at] ?? ""]));
 }
 
 /** A certificate and its key are the same key. */

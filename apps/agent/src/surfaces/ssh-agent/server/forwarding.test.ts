@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { userInfo } from "node:os";
-import { writeFile } from "node:fs/promises";
+import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { startSshd, type Finished, type Sshd } from "@devplat/testkit";
@@ -135,16 +135,20 @@ describe("an SSH agent that is forwarded through three hosts", () => {
   });
 
   it("a remote signature needs the namespace of the key", async () => {
-    await withChain({}, async ({ hosts, place, restrict, through }) => {
+    await withChain({}, async ({ hosts, test, place, restrict, through }) => {
+      // The public half alone: ssh-keygen would use a private half next to it.
+      const publicKey = join(test.folder, "signer.pub");
+      await copyFile(`${hosts[2].userKey}.pub`, publicKey);
       const sign = (namespace: string): Promise<Finished> =>
-        through([0], `echo text | ssh-keygen -Y sign -n ${namespace} -f ${hosts[2].userKey}.pub`, true);
-      await restrict({ hosts: [place(2)], namespaces: ["git"] });
-      // The key's private half is next to it for sshd's sake: without an agent the signature would be made with it.
+        through([0], `echo text | ssh-keygen -Y sign -n ${namespace} -f ${publicKey}`, true);
+      await restrict({ hosts: [place(0)], namespaces: ["git"] });
       const before = await sign("git");
       assert.equal(before.code, 0, before.stderr);
       assert.match(before.stdout, /BEGIN SSH SIGNATURE/);
       assert.notEqual((await sign("file")).code, 0);
-      await restrict({ hosts: [place(2)] });
+      await restrict({ hosts: [place(1)], namespaces: ["git"] });
+      assert.notEqual((await sign("git")).code, 0);
+      await restrict({ hosts: [place(0)] });
       assert.notEqual((await sign("git")).code, 0);
     });
   });
