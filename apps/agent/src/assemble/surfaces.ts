@@ -80,8 +80,12 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   const desktop = systemDesktop(environment);
   const { lender, surface: lending } = await parts.lending();
   surfaces.add(lending);
+  const loans = {
+    onChange: (listener: () => void, signal: AbortSignal): void =>
+      signal.addEventListener("abort", lender.onChange(listener), { once: true }),
+  };
   const shared = {
-    view: new StatusView(daemon, surfaces, remotes, sshAgent),
+    view: new StatusView(daemon, surfaces, remotes, [sshAgent, loans]),
     secrets: new SecretEditor({
       store,
       policy: new WritePolicy(config.web.editable_paths, () => Object.keys(current().config.enrolments)),
@@ -100,10 +104,17 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     configuration: new ConfigurationView(current),
     logger,
   };
+  const { offers, ...keys } = config.api.peer;
+  const loan = new PeerSocketLoan({ lender, settings: loanSettings(keys), clock });
   const fanOut = new PeerFanOut({ patterns: config.store.token_socket, home: places.home, logger });
   const web = config.web.enabled
     ? assembleWeb(
-        { ...shared, ...webParts(host, parts, lender), clipboard: new PeersFirstClipboard(fanOut, desktop) },
+        {
+          ...shared,
+          ...webParts(host, parts, lender),
+          clipboard: new PeersFirstClipboard(fanOut, desktop),
+          peerLoan: peerPath === undefined ? undefined : loan,
+        },
         webOptions(config),
       )
     : undefined;
@@ -134,8 +145,6 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
       }),
     );
   if (peerPath !== undefined) {
-    const { offers, ...keys } = config.api.peer;
-    const loan = new PeerSocketLoan({ lender, settings: loanSettings(keys), clock });
     const handouts = new TokenHandouts(clock, logger);
     const lend = async (): Promise<LentToken> => {
       const lent = await loan.lend();

@@ -13,9 +13,7 @@ describe("StatusView", () => {
         return { job: "cycle-1", done: new Promise<never>(() => undefined) };
       },
     } as unknown as DaemonView;
-    const view = new StatusView(daemon, { status: () => ({}) }, new MemoryRemotes(), {
-      onChange: () => undefined,
-    });
+    const view = new StatusView(daemon, { status: () => ({}) }, new MemoryRemotes(), []);
     view.syncNow("npm");
     view.syncNow();
     assert.deepEqual(asked, ["npm", undefined]);

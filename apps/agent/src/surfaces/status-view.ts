@@ -12,18 +12,19 @@ export class StatusView implements DaemonView {
   readonly #daemon: DaemonView;
   readonly #surfaces: Pick<Surface, "status">;
   readonly #remotes: ChangingFile;
-  readonly #sshAgent: Pick<DaemonView, "onChange">;
+  readonly #others: readonly Pick<DaemonView, "onChange">[];
 
+  /** @param others whose changes change the status */
   constructor(
     daemon: DaemonView,
     surfaces: Pick<Surface, "status">,
     remotes: ChangingFile,
-    sshAgent: Pick<DaemonView, "onChange">,
+    others: readonly Pick<DaemonView, "onChange">[],
   ) {
     this.#daemon = daemon;
     this.#surfaces = surfaces;
     this.#remotes = remotes;
-    this.#sshAgent = sshAgent;
+    this.#others = others;
   }
 
   status(): AgentStatus {
@@ -45,6 +46,6 @@ export class StatusView implements DaemonView {
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#daemon.onChange(listener, signal);
     this.#remotes.onChange(listener, signal);
-    this.#sshAgent.onChange(listener, signal);
+    for (const other of this.#others) other.onChange(listener, signal);
   }
 }

@@ -232,6 +232,11 @@ export const PROBLEMS = {
     code: "not_found",
     hint: "agent.enabled: true in the configuration turns it on.",
   },
+  noPeerSocket: {
+    detail: "The peer socket is off.",
+    code: "not_found",
+    hint: "api.peer.enabled: true in the configuration turns it on.",
+  },
   noRule: {
     detail: "There is no rule of this name.",
     code: "not_found",

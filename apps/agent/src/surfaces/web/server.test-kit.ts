@@ -91,6 +91,8 @@ export async function startTestServer(
     remotes?: RemoteControl;
     /** Default: it is off. */
     sshAgent?: SshAgentControl;
+    /** Default: there is no peer socket. */
+    peerLoan?: WebParts["peerLoan"];
     /** Default: every rule can be paused, and nothing would change. */
     ruleControl?: RuleControl;
     /** The store token; default: none, as with the embedded store. */
@@ -127,6 +129,8 @@ export async function startTestServer(
   const showEnrolments = (): void => view.set({ status: { enrolments: enrolments.list() } });
   enrolments.onChange(showEnrolments);
   showEnrolments();
+  const followed = new AbortController();
+  for (const each of [options.remotes, options.sshAgent]) each?.onChange(() => view.set({}), followed.signal);
   let signedOut = 0;
   const health = new StoreHealth();
   health.onChange(() => {
@@ -163,6 +167,7 @@ export async function startTestServer(
     actions: new LocalActions(options.desktop ?? idleDesktop, logger),
     remotes: options.remotes,
     sshAgent: () => options.sshAgent,
+    peerLoan: options.peerLoan,
     clipboard: options.clipboard ?? {
       copy: async (secret) => {
         copied.push(secret.reveal());
@@ -195,6 +200,7 @@ export async function startTestServer(
   };
   const stop = async (): Promise<void> => {
     await server.stop();
+    followed.abort();
     await Promise.all(Object.keys(configuration.enrolments).map((key) => enrolments.cancel(key)));
     if (options.store === undefined) await store.close();
     await rm(storeFolder, { recursive: true, force: true });

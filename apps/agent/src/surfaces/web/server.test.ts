@@ -528,6 +528,7 @@ describe("live streams", () => {
       ["?show=remotes", ["live-remotes"]],
       ["?show=remote%3Aabsent", ["live-remote"]],
       ["?show=agent", ["live-agent"]],
+      ["?show=peer-socket", ["live-peer-socket"]],
       [
         "",
         [
@@ -538,6 +539,7 @@ describe("live streams", () => {
           "setup-KEY",
           "setup-end",
           "live-remotes",
+          "live-peer-socket",
           "live-agent",
         ],
       ],

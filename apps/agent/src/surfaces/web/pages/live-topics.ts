@@ -6,6 +6,7 @@ import { enrolmentPartials, setupPartials } from "./enrolments/live.ts";
 import { overviewPartial } from "./index-page.ts";
 import { LIVE_NOTICE_ID, LIVE_STATE_ID, liveState } from "./layout.ts";
 import { storeNotice } from "./notices.ts";
+import { peerSocketPartial } from "./remotes/peer-socket-page.ts";
 import { remotePartials, topicHost } from "./remotes/remote-page.ts";
 import { remotesPartial, type RemotesModel } from "./remotes/remotes-page.ts";
 import { rulePartial, rulesPartial } from "./rules-page.ts";
@@ -41,6 +42,7 @@ export async function liveParts(topic: string | undefined, sources: LiveSources)
     shown === undefined ? "" : rulePartial(status, shown),
     wants("remotes") ? remotesPartial(remotes, status.time) : "",
     host === undefined ? "" : remotePartials(host, remotes, status.time),
+    wants("peer-socket") ? peerSocketPartial(status) : "",
     wants("agent") ? sshAgentPartial(sshAgent, status.time) : "",
   ]);
   return parts.join("");

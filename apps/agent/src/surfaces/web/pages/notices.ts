@@ -2,6 +2,8 @@ import { html, sentence, type Html } from "@devplat/web-kit";
 import type { AgentStatus } from "../../../status.ts";
 import { isOutstanding, needingUser } from "../state/setup-state.ts";
 import { ENROLMENTS_PREFIX } from "./enrolments/links.ts";
+import { PEER_SOCKET_PAGE, remoteUrl } from "./remotes/links.ts";
+import { AGENT_PAGE } from "./ssh-agent/links.ts";
 import { timeText } from "./time-text.ts";
 
 /** Notice of every page while files cannot follow the store; empty otherwise. */
@@ -37,7 +39,22 @@ export function notices(status: AgentStatus): Html {
           These changed settings take effect with the next start of the daemon. ${list(config.reload_needed)}
         </div>`
   }
-  ${waiting(status)}`;
+  ${waiting(status)} ${asking(status)}`;
+}
+
+/** Questions of remote hosts and of the SSH agent, which wait for a short time. */
+function asking({ remotes, peers, ssh_agent: sshAgent }: AgentStatus): Html {
+  const pages = [
+    ...remotes.flatMap(({ host, tokens }) => (tokens.asking ? [[host, remoteUrl(host)] as const] : [])),
+    ...(peers?.tokens.asking === true ? [["A host behind the peer socket", PEER_SOCKET_PAGE] as const] : []),
+    ...(sshAgent !== undefined && sshAgent.questions.length > 0
+      ? [["The SSH agent", AGENT_PAGE] as const]
+      : []),
+  ];
+  return html`${pages.map(
+    ([who, url]) =>
+      html`<p class="banner warn">${who} waits for your answer. <a href="${url}">Answer</a></p>`,
+  )}`;
 }
 
 /** Enrolments that wait for the user, after the wizard was left. */

@@ -2,7 +2,6 @@ import type { Logger, Secret } from "@devplat/base";
 import type { EventFrame, EventStreams } from "@devplat/web-kit";
 import { API_CHANNEL, liveStatus, statusDocument } from "../../http-api/status/status-document.ts";
 import type { ApiParts } from "../../http-api/environment.ts";
-import type { SshAgentControl } from "../../ssh-agent/ssh-agent-control.ts";
 import type { AgentStatus, DaemonView } from "../../../status.ts";
 import { enrolmentViews, type EnrolmentControl } from "./enrolment-views.ts";
 import { liveParts } from "../pages/live-topics.ts";
@@ -52,23 +51,12 @@ export class LiveUpdates {
 
   /** Follows the daemon until the signal fires. */
   follow(signal: AbortSignal): void {
-    const { view, remotes, sshAgent } = this.#parts;
+    const { view } = this.#parts;
     this.#token = this.#parts.token()?.reveal();
-    let followed: SshAgentControl | undefined;
-    const changed = (): void => {
+    view.onChange(() => {
       this.#endWithToken();
       this.#pushSoon();
-      followAgent();
-    };
-    // A reload of the configuration makes another one.
-    const followAgent = (): void => {
-      const present = sshAgent();
-      if (present !== followed) present?.onChange(changed, signal);
-      followed = present;
-    };
-    followAgent();
-    view.onChange(changed, signal);
-    remotes?.onChange(changed, signal);
+    }, signal);
     const remaining = setInterval(() => this.#pushAgain(AGENT_CHANNEL), REMAINING_MS).unref();
     const end = (): void => {
       clearTimeout(this.#timer);
@@ -85,7 +73,7 @@ export class LiveUpdates {
       status,
       rules: view.rules(),
       enrolments: enrolmentViews(enrolments),
-      remotes: { remotes: remotes?.list() ?? [], fileProblem: remotes?.fileProblem() },
+      remotes: { remotes: remotes?.list() ?? [], fileProblem: remotes?.fileProblem(), peers: status.peers },
       sshAgent: sshAgent()?.status(),
     };
     const data = await liveParts(topic, sources);

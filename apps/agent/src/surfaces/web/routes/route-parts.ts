@@ -1,6 +1,7 @@
 import type { Assets, Html } from "@devplat/web-kit";
 import type { ApiParts } from "../../http-api/environment.ts";
 import type { Clipboard } from "../../../desktop/clipboard.ts";
+import type { PeerSocketLoan } from "../../forwards/tokens/peer-socket-loan.ts";
 import type { RuleControl } from "../../../sync/rule-control.ts";
 import type { EnrolmentControl } from "./enrolment-views.ts";
 import type { WebAccessCheck } from "../access/access-check.ts";
@@ -22,6 +23,8 @@ export interface SiteParts extends Pick<
   readonly setup: Pick<SetupState, "isLeft" | "leave">;
   readonly clipboard: Clipboard;
   readonly ruleControl: RuleControl;
+  /** The tokens that are lent over the peer socket; undefined while that is off. */
+  readonly peerLoan: Pick<PeerSocketLoan, "consent" | "revoke"> | undefined;
 }
 
 /** The parts that all routes of the web port work with. */

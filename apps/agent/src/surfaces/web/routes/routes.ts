@@ -27,6 +27,7 @@ import { loginRoutes } from "./login-routes.ts";
 import { readableFormOnly } from "./readable-form.ts";
 import { ruleRoutes } from "./rule-routes.ts";
 import { copyResponse } from "./secret-actions.ts";
+import { peerSocketRoutes } from "./ssh/peer-socket-routes.ts";
 import { remoteRoutes } from "./ssh/remote-routes.ts";
 import { sshAgentRoutes } from "./ssh/ssh-agent-routes.ts";
 import { secretPageRoutes } from "./secret-routes.ts";
@@ -191,6 +192,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
   app.route("/", enrolmentRoutes(parts));
   app.route("/", remoteRoutes(parts));
   app.route("/", sshAgentRoutes(parts));
+  app.route("/", peerSocketRoutes(parts));
   app.get("/ui/config", (c) => c.redirect("/ui/config/", 303));
   app.get("/ui/config/", (c) => c.html(configPage(assets, view.status(), configuration)));
 

@@ -1,18 +1,40 @@
 import { html, sentence, type Html } from "@devplat/web-kit";
-import type { RemoteView } from "../../../../remote-view.ts";
+import type { AgentStatus } from "../../../../status.ts";
 import { timeText } from "../time-text.ts";
-import { remoteUrl } from "./links.ts";
 
-/** Tokens that the host has borrowed; never a token. */
-export function lentTokensCard(remote: RemoteView, now: string): Html {
-  const { host, tokens, offers } = remote;
+/** Tokens that a host has borrowed; never a token. */
+export type LentTokens = NonNullable<AgentStatus["peers"]>["tokens"];
+
+/** A borrower of tokens. */
+export interface LoanModel {
+  readonly tokens: LentTokens;
+  /** Whether it may ask for a token. */
+  readonly isOffered: boolean;
+  /** Address to which the forms are sent. */
+  readonly action: string;
+}
+
+/** The question whether a token may be lent, while it waits. @param who the borrower */
+export function consentQuestion({ tokens, action }: LoanModel, who: Html | string): Html | string {
+  if (!tokens.asking) return "";
+  return html`<form class="banner warn spread" method="post" action="${action}">
+    <p><strong>${who}</strong> asks for a token of the secrets store. Did you expect that?</p>
+    <div class="cluster">
+      <button class="primary" type="submit" name="action" value="allow">Allow</button>
+      <button type="submit" name="action" value="refuse">Refuse</button>
+    </div>
+  </form>`;
+}
+
+/** Tokens that are lent; never a token. */
+export function lentTokensCard({ tokens, isOffered, action }: LoanModel, now: string): Html {
   return html`<section class="card stack" aria-labelledby="tokens-heading">
     <div class="spread">
       <h2 id="tokens-heading">Tokens lent</h2>
       ${
         tokens.lent.length === 0
           ? ""
-          : html`<form method="post" action="${remoteUrl(host)}">
+          : html`<form method="post" action="${action}">
               <button class="danger small" type="submit" name="action" value="revoke">Revoke now</button>
             </form>`
       }
@@ -22,9 +44,9 @@ export function lentTokensCard(remote: RemoteView, now: string): Html {
       tokens.lent.length === 0
         ? html`<p class="muted">
             ${
-              offers.includes("token")
+              isOffered
                 ? "None. The host gets one when a program there asks."
-                : "None. This remote does not offer tokens."
+                : "None. No token is offered here."
             }
           </p>`
         : tokens.lent.map((token) => lentToken(token, now))
@@ -40,7 +62,7 @@ export function lentTokensCard(remote: RemoteView, now: string): Html {
   </section>`;
 }
 
-function lentToken(token: RemoteView["tokens"]["lent"][number], now: string): Html {
+function lentToken(token: LentTokens["lent"][number], now: string): Html {
   const { last_used_at: lastUsed } = token;
   return html`<dl class="facts">
     <div>

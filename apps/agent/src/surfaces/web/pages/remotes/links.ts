@@ -3,6 +3,9 @@ import type { RemoteView } from "../../../../remote-view.ts";
 /** Begin of the address of a remote's page, before the host. */
 export const REMOTES_PREFIX = "/ui/remotes/";
 
+/** Page of the peer socket that the user forwards by hand. */
+export const PEER_SOCKET_PAGE = "/ui/peer-socket/";
+
 /** Page of a remote. An IPv6 address is a host, too. */
 export function remoteUrl(host: string): string {
   return `${REMOTES_PREFIX}${encodeURIComponent(host)}/`;

@@ -7,7 +7,7 @@ import { sitePage } from "../layout.ts";
 import { timeText } from "../time-text.ts";
 import { fileNotice } from "./file-notice.ts";
 import { hostKeyCard } from "./host-key-card.ts";
-import { lentTokensCard } from "./lent-tokens.ts";
+import { consentQuestion, lentTokensCard } from "./lent-tokens.ts";
 import { REMOTES_PREFIX, remoteAddress, remoteUrl } from "./links.ts";
 import { nextAttempt, remoteError, remoteState } from "./remote-state.ts";
 import type { RemotesModel } from "./remotes-page.ts";
@@ -80,21 +80,14 @@ export async function remotePartials(
 }
 
 function liveContent({ remote, fileProblem }: RemotePageModel, now: string): Html {
-  return html`${fileNotice(fileProblem)} ${consent(remote)}
+  const loan = {
+    tokens: remote.tokens,
+    isOffered: remote.offers.includes("token"),
+    action: remoteUrl(remote.host),
+  };
+  return html`${fileNotice(fileProblem)} ${consentQuestion(loan, remote.host)}
     <section class="card stack" aria-label="State">${state(remote, now)}</section>
-    ${lentTokensCard(remote, now)} ${hostKeyCard(remote)}`;
-}
-
-/** The question whether a token may be lent, while it waits. */
-function consent({ host, tokens }: RemoteView): Html | string {
-  if (!tokens.asking) return "";
-  return html`<form class="banner warn spread" method="post" action="${remoteUrl(host)}">
-    <p><strong>${host}</strong> asks for a token of the secrets store. Did you expect that?</p>
-    <div class="cluster">
-      <button class="primary" type="submit" name="action" value="allow">Allow</button>
-      <button type="submit" name="action" value="refuse">Refuse</button>
-    </div>
-  </form>`;
+    ${lentTokensCard(loan, now)} ${hostKeyCard(remote)}`;
 }
 
 function state(remote: RemoteView, now: string): Html {

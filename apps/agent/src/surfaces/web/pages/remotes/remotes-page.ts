@@ -6,7 +6,8 @@ import { NEW_REMOTE_FORM, type RemoteForm, type RemoteFormFaults } from "../../s
 import { sitePage } from "../layout.ts";
 import { timeText } from "../time-text.ts";
 import { fileNotice } from "./file-notice.ts";
-import { REMOTES_PREFIX, remoteAddress, remoteUrl } from "./links.ts";
+import type { LentTokens } from "./lent-tokens.ts";
+import { PEER_SOCKET_PAGE, REMOTES_PREFIX, remoteAddress, remoteUrl } from "./links.ts";
 import { nextAttempt, remoteError, remoteState, stateSummary } from "./remote-state.ts";
 import { addressInputs, hostInput, lendingInputs, routeInputs } from "./settings-inputs.ts";
 
@@ -18,6 +19,8 @@ export interface RemotesModel {
   readonly remotes: readonly RemoteView[];
   /** Why ssh.yaml cannot be used now. */
   readonly fileProblem: string | undefined;
+  /** The peer socket that the user forwards by hand; undefined while it is off. */
+  readonly peers?: AgentStatus["peers"];
 }
 
 /** The form that adds a remote, as it was sent. */
@@ -60,8 +63,17 @@ export function remotesPartial(model: RemotesModel, now: string): Promise<string
   return livePartial(REMOTES_ID, remotesContent(model, now));
 }
 
-function remotesContent({ remotes, fileProblem }: RemotesModel, now: string): Html {
-  return html`${fileNotice(fileProblem)} ${remotes.length === 0 ? empty() : remotesTable(remotes, now)}`;
+function remotesContent({ remotes, fileProblem, peers }: RemotesModel, now: string): Html {
+  return html`${fileNotice(fileProblem)} ${remotes.length === 0 ? empty() : remotesTable(remotes, now)}
+  ${peers === undefined ? "" : peerSocketLine(peers.tokens)}`;
+}
+
+function peerSocketLine({ lent, asking }: LentTokens): Html {
+  return html`<p class="small">
+    <a href="${PEER_SOCKET_PAGE}">Peer socket</a>, which you can forward by hand:
+    ${lent.length === 0 ? "no token lent" : lentCount(lent.length)}
+    ${asking ? html`<span class="badge warn">asks for a token</span>` : ""}
+  </p>`;
 }
 
 /** The first thing that a new user reads. */

@@ -176,7 +176,8 @@ export function remoteRoutes(parts: RouteParts): Hono<Environment> {
   ): Answer {
     if (remotes === undefined) return problemResponse(c, parts, PROBLEMS.noRemotes);
     const model = { remotes: remotes.list(), fileProblem: remotes.fileProblem() };
-    return c.html(remotesPage(assets, view.status(), model, options), status);
+    const daemon = view.status();
+    return c.html(remotesPage(assets, daemon, { ...model, peers: daemon.peers }, options), status);
   }
 
   function showOne(
