@@ -163,6 +163,22 @@ describe("agent ssh, with a daemon whose remotes are in memory", { timeout: TIME
     assert.equal(remotes.list().length, 2);
   });
 
+  it("add asks again when a jump host's key comes from the host behind it [agent 36.10]", async () => {
+    remotes.offered = [offered("jump:22", "J"), offered("db:22", "J")];
+    const { code, shown } = await runAtTerminal(AGENT_LAUNCHER, ["ssh", "add", "db"], {
+      env,
+      answers: [
+        [/jump:22 has[^]*\(yes\/no\)/, "yes"],
+        [/db:22 has[^]*\(yes\/no\)/, "no"],
+      ],
+    });
+    assert.equal(code, 1, shown);
+    assert.match(shown, /Warning: jump:22 has this key too, and may answer in place of db:22\./);
+    assert.match(shown, /the key of db:22 was not confirmed/);
+    remotes.offered = Array.from({ length: 17 }, (_, index) => offered(`hop${index}:22`, "J"));
+    await assertRefused(/more than 16 hosts on the way/, "add", "db", "--accept-host-key");
+  });
+
   it("add --repin shows the pinned key too, and changes nothing else [agent 36.11]", async () => {
     remotes.offered = [offered("build:22", "N", { pinned: fingerprintOf("O") })];
     const { stderr } = await assertRefused(/was not confirmed/, "add", "build", "--repin");

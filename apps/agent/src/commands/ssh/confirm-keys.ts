@@ -36,6 +36,9 @@ export async function withConfirmedKeys(
     if (confirmed.size >= MAX_HOSTS)
       throw new AgentError("daemon_refused", `there are more than ${MAX_HOSTS} hosts on the way to ${host}`);
     show(offered);
+    const [same] = [...confirmed].find(([, fingerprint]) => fingerprint === offered.fingerprint) ?? [];
+    if (same !== undefined)
+      noteLine(`  Warning: ${same} has this key too, and may answer in place of ${offered.host}.`);
     if (!acceptAll && offered.pinned !== offered.fingerprint) await confirm(offered);
     confirmed.set(offered.host, offered.fingerprint);
   }

@@ -101,6 +101,21 @@ describe("learning a host key", { timeout: TIMEOUT_MS }, () => {
     );
   });
 
+  it("a confirmed key of a hop is not one of the host behind it", async () => {
+    // One server in both places: a hop that answers for the remote itself.
+    const hop = `localhost:${sshd.port}`;
+    const entry = entryFor(sshd, { host_key: undefined, proxy_jump: hop });
+    const fingerprint = await fingerprintOf(sshd);
+    const asked = await learn(entry, { accepted: [fingerprint], again: false });
+    assert.ok(asked.state === "unknown");
+    assert.deepEqual(
+      [asked.offered.host, asked.offered.fingerprint],
+      [`127.0.0.1:${sshd.port}`, fingerprint],
+    );
+    const both = await learn(entry, { accepted: [fingerprint, fingerprint], again: false });
+    assert.deepEqual(both, { state: "trusted", host_key: sshd.hostKey, hop_keys: { [hop]: sshd.hostKey } });
+  });
+
   it("needs no key of a host whose certificate an authority has signed", async () => {
     const at = (name: string): string => join(station.path, name);
     for (const name of ["ca", "hostkey"])

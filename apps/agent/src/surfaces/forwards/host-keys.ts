@@ -58,7 +58,10 @@ export interface LearnParts extends Pick<
 
 /** Settings of {@link learnHostKeys}. */
 export interface LearnOptions {
-  /** Fingerprints that a person has confirmed. */
+  /**
+   * Fingerprints that a person has confirmed, each for one host: with its own key, which is confirmed, a jump host must not
+   * be able to answer in place of the hosts behind it.
+   */
   readonly accepted: readonly string[];
   /** Keys that are pinned are asked for again. */
   readonly again: boolean;
@@ -79,6 +82,7 @@ export async function learnHostKeys(
   await parts.folder.prepare();
   const route = await findRoute(entry, parts.resolve);
   const pins: (string | undefined)[] = [];
+  const left = [...accepted];
   for (const [index, host] of route.entries()) {
     const pinned = index === route.length - 1 ? entry.host_key : entry.hop_keys?.[host.keyName];
     if (pinned !== undefined && !again) {
@@ -87,8 +91,11 @@ export async function learnHostKeys(
     }
     const key = await offeredKey(parts, entry, route.slice(0, index + 1), pins, signal);
     const offered = key === undefined ? undefined : await describe(parts, host, key, pinned);
-    if (offered !== undefined && !accepted.includes(offered.fingerprint))
-      return { state: "unknown", offered };
+    if (offered !== undefined) {
+      const confirmed = left.indexOf(offered.fingerprint);
+      if (confirmed === -1) return { state: "unknown", offered };
+      left.splice(confirmed, 1);
+    }
     pins.push(key);
   }
   const hops = route.slice(0, -1).flatMap(({ keyName }, index) => {

@@ -139,7 +139,12 @@ export class MemoryRemotes implements RemoteControl {
   }
 
   #unconfirmed(accepted: readonly string[]): OfferedKey | undefined {
-    return this.offered.find(({ fingerprint }) => !accepted.includes(fingerprint));
+    const left = [...accepted];
+    return this.offered.find(({ fingerprint }) => {
+      const confirmed = left.indexOf(fingerprint);
+      if (confirmed !== -1) left.splice(confirmed, 1);
+      return confirmed === -1;
+    });
   }
 }
 

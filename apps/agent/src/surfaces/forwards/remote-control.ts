@@ -13,7 +13,7 @@ export interface NewRemote {
   readonly settings: RemoteEdit;
   /** A key to pin, as in a line of known_hosts: the host is not asked for another. */
   readonly hostKey: string | undefined;
-  /** Fingerprints that a person has confirmed: of the host, and of each jump host. */
+  /** Fingerprints that a person has confirmed: one for each jump host, and one for the host. */
   readonly accepted: readonly string[];
   /** Stores the entry without a connection. */
   readonly force: boolean;
@@ -47,7 +47,7 @@ export interface RemoteControl {
   remove(host: string): Promise<void>;
   /**
    * Asks the host for its key again, and pins it if a person has confirmed it.
-   * @param accepted fingerprints that a person has confirmed
+   * @param accepted fingerprints that a person has confirmed, one for each host on the way
    * @throws ForwardError `host_unknown` | `file_invalid` | ConnectionError
    */
   repin(

@@ -41,7 +41,9 @@ const fingerprint = z
   .regex(/^SHA256:[A-Za-z0-9+/]{43}$/, { message: "expected a fingerprint such as SHA256:…" });
 const acceptFingerprint = z
   .union([fingerprint, z.array(fingerprint).max(MAX_FINGERPRINTS)])
-  .describe("Fingerprints that a person has confirmed, of the host and of its jump hosts")
+  .describe(
+    "Fingerprints that a person has confirmed, one for each host on the way, the same one twice if need be",
+  )
   .optional();
 
 /** Changes of a remote. */
