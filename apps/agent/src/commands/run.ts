@@ -1,5 +1,6 @@
 import { flagOf } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
+import { preventCoreDumps } from "../core-dumps.ts";
 import { assembleDaemon } from "../assemble/index.ts";
 import type { RunCommand } from "./common/command.ts";
 import { loadWith, openContext } from "./common/context.ts";
@@ -17,6 +18,8 @@ export const run: RunCommand = async (invocation) => {
   // From the beginning: without a handler the signal would end the process.
   process.on("SIGHUP", () => reload());
   const { host, loaded } = await openContext(invocation, "refresh");
+  // Before the first token is in memory.
+  await preventCoreDumps(host.logger);
   if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: flagOf(invocation.options, "reveal") });
   const load = (signal: AbortSignal) => loadWith(host, invocation.flags.config, "refresh", signal);
   const parts = await assembleDaemon(host, loaded, load);
