@@ -19,7 +19,7 @@ export const run: RunCommand = async (invocation) => {
   process.on("SIGHUP", () => reload());
   const { host, loaded } = await openContext(invocation, "refresh");
   // Before the first token is in memory.
-  await preventCoreDumps(host.logger);
+  preventCoreDumps(host.logger);
   if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: flagOf(invocation.options, "reveal") });
   const load = (signal: AbortSignal) => loadWith(host, invocation.flags.config, "refresh", signal);
   const parts = await assembleDaemon(host, loaded, load);
