@@ -8,6 +8,7 @@ import { AppError } from "@devplat/base";
  * - `not_signed_in`: no valid token for the secrets store.
  * - `token_file_refused`: the token file is not safe to use, or cannot be written.
  * - `identity_refused`: a token belongs to another identity than the last one.
+ * - `token_not_lent`: a peer lends no token, or its user has not decided yet.
  * - `login_failed`: the store or its directory did not let the user in.
  * - `login_cancelled`: the user gave up.
  * - `login_refused`: the configuration allows no login here, or another program is in its way.
@@ -48,6 +49,7 @@ export type AgentErrorCode =
   | "not_signed_in"
   | "token_file_refused"
   | "identity_refused"
+  | "token_not_lent"
   | "login_failed"
   | "login_cancelled"
   | "login_refused"

@@ -1,4 +1,5 @@
 import { exists, systemCode } from "@devplat/base";
+import { noteLine } from "@devplat/base/terminal";
 import { ConfigError, type ConfigPlace } from "@devplat/config";
 import { VaultClient, openEmbeddedStore, openVaultStore, userRoot } from "@devplat/secret-store";
 import { readFile } from "node:fs/promises";
@@ -43,6 +44,7 @@ export interface StoreParts {
     readonly signIn: TokenSignIn;
     readonly tokenFile: TokenFile;
     readonly pin: IdentityPin;
+    readonly peers: PeerPool;
     readonly client: VaultClient;
     readonly certificates: Certificates | undefined;
   };
@@ -81,7 +83,17 @@ export async function assembleStore(
   const pin = new IdentityPin(host.places.state, create);
   const { clock, logger } = host;
   const patience = host.storeTimeoutMs === undefined ? {} : { timeoutMs: host.storeTimeoutMs };
-  const peers = new PeerPool({ patterns: config.store.token_socket, home: host.places.home, clock, logger });
+  const peers = new PeerPool({
+    patterns: config.store.token_socket,
+    home: host.places.home,
+    // A command waits, unless its user must not wait. The daemon asks again by its own timer.
+    onWaiting:
+      askDaemon && host.storeTimeoutMs === undefined
+        ? (workstation) => noteLine(`waiting for consent on ${workstation}`)
+        : undefined,
+    clock,
+    logger,
+  });
   const tokens = new TokenSignIn({
     environment: host.environment,
     tokenFile,
@@ -132,7 +144,7 @@ export async function assembleStore(
     store,
     health,
     signIn: tokens,
-    tokens: { signIn: tokens, tokenFile, pin, client, certificates },
+    tokens: { signIn: tokens, tokenFile, pin, peers, client, certificates },
     logins,
     facts,
     close,

@@ -24,17 +24,18 @@ afterEach(async () => {
 
 interface Peer {
   asked(): number;
+  status: number;
   /** Undefined breaks the connection. */
   answer: string | undefined;
 }
 
 async function peer(name: string, status: number, answer: string | undefined): Promise<Peer> {
   let asked = 0;
-  const made: Peer = { asked: () => asked, answer };
+  const made: Peer = { asked: () => asked, status, answer };
   const server = createServer((request, response) => {
     asked += 1;
     if (made.answer === undefined) request.destroy();
-    else response.writeHead(status).end(made.answer);
+    else response.writeHead(made.status).end(made.answer);
   });
   server.listen(join(home, ".ssh", name));
   servers.push(server);
@@ -42,16 +43,35 @@ async function peer(name: string, status: number, answer: string | undefined): P
   return made;
 }
 
-function pool(patterns = ["~/.ssh/daemon.sock", "~/.ssh/daemon.*.sock"]) {
+function pool(patterns = ["~/.ssh/daemon.sock", "~/.ssh/daemon.*.sock"], isCommand = false) {
   let time = 0;
-  const clock = { ...systemClock, monotonic: () => time };
-  const subject = new PeerPool({ patterns, home, clock, logger: silentLogger });
+  const waitedFor: string[] = [];
+  const clock = {
+    ...systemClock,
+    monotonic: () => time,
+    sleep: async (ms: number) => void (time += ms),
+  };
+  const onWaiting = isCommand ? (name: string): void => void waitedFor.push(name) : undefined;
+  const subject = new PeerPool({ patterns, home, onWaiting, clock, logger: silentLogger });
   return {
+    subject,
+    waitedFor,
     pass: (ms: number) => (time += ms),
-    /** The tokens that are lent, in their order. */
-    async tokens(signal = new AbortController().signal): Promise<string[]> {
+    time: () => time,
+    /** Why peers lend nothing. */
+    refusals: async (): Promise<string[]> => {
       const found: string[] = [];
-      for await (const { token } of subject.borrow(signal)) found.push(token.reveal());
+      for await (const each of subject.borrow(new AbortController().signal)) {
+        if ("refusal" in each) found.push(each.refusal.message);
+      }
+      return found;
+    },
+    /** The tokens that are lent, in their order. */
+    tokens: async (signal = new AbortController().signal): Promise<string[]> => {
+      const found: string[] = [];
+      for await (const each of subject.borrow(signal)) {
+        if ("token" in each) found.push(each.token.reveal());
+      }
       return found;
     },
   };
@@ -142,5 +162,56 @@ describe("PeerPool", () => {
     });
     assert.deepEqual(await pool().tokens(), []);
     assert.deepEqual(asked, [3000]);
+  });
+
+  const pending = JSON.stringify({ code: "consent_pending", detail: "asking" });
+
+  it("keeps a peer whose user is being asked; the daemon asks again soon, for 40 s", async () => {
+    const asked = await peer("daemon.laptop.sock", 503, pending);
+    const { subject, refusals, pass, tokens } = pool();
+    assert.equal(subject.retryInMs(), undefined);
+    assert.deepEqual(await refusals(), ["waiting for consent on laptop"]);
+    assert.equal(asked.asked(), 1);
+    assert.equal(subject.retryInMs(), 2000);
+    pass(39_999);
+    assert.deepEqual(await refusals(), ["waiting for consent on laptop"]);
+    assert.equal(subject.retryInMs(), 2000);
+    pass(1);
+    assert.equal(subject.retryInMs(), undefined);
+    Object.assign(asked, { status: 200, answer: lends("one") });
+    assert.deepEqual(await tokens(), ["one"]);
+    Object.assign(asked, { status: 503, answer: pending });
+    await refusals();
+    assert.equal(subject.retryInMs(), 2000, "another question");
+  });
+
+  it("a command waits for consent up to 40 s, and says on which workstation", async () => {
+    const asked = await peer("daemon.laptop.sock", 503, pending);
+    const command = pool(undefined, true);
+    assert.deepEqual(await command.refusals(), ["waiting for consent on laptop"]);
+    assert.deepEqual([command.time(), asked.asked(), command.waitedFor], [40_000, 21, ["laptop"]]);
+    assert.deepEqual(await command.refusals(), ["waiting for consent on laptop"]);
+    assert.equal(asked.asked(), 22, "it does not wait a second time");
+  });
+
+  it("a command gets the token as soon as its user allows it, and asks other peers first", async () => {
+    const laptop = await peer("daemon.laptop.sock", 503, pending);
+    await peer("daemon.other.sock", 200, lends("other"));
+    const command = pool(undefined, true);
+    const found: string[] = [];
+    for await (const each of command.subject.borrow(new AbortController().signal)) {
+      if ("token" in each) found.push(each.token.reveal());
+      Object.assign(laptop, { status: 200, answer: lends("one") });
+    }
+    assert.deepEqual(found, ["other", "one"]);
+    assert.equal(command.time(), 2000);
+  });
+
+  it("says why a peer lends nothing, without control characters", async () => {
+    const detail = `No store token can be lent: \u001b[31m${"x".repeat(400)}`;
+    await peer("daemon.sock", 403, JSON.stringify({ code: "token_not_lendable", detail }));
+    const [reason = ""] = await pool().refusals();
+    assert.match(reason, /daemon\.sock responds: No store token can be lent: \\u\{1b\}\[31mx/);
+    assert.ok(reason.length < 400 + home.length);
   });
 });

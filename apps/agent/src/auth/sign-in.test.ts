@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
+import { AgentError } from "../errors.ts";
 import { IdentityPin } from "./token/identity-pin.ts";
 import { TokenSignIn, type TokenOffer, type TokenSignInParts } from "./sign-in.ts";
 import { SEAL_MARKER, TokenFile } from "./token/token-file.ts";
@@ -352,5 +353,57 @@ describe("the pinned identity", () => {
     const { subject } = signIn({}, { ada: {} }, { pin: new IdentityPin(folder, false) });
     await subject.ensure(never);
     await assert.rejects(readFile(join(folder, "identity.json")), { code: "ENOENT" });
+  });
+
+  it("asks the peers for another token when a borrowed one is due, and keeps it until then", async () => {
+    const END = 1_000_000 + 100_000;
+    const life = { creationTtlSeconds: 100, expiresAt: END };
+    const offers = ["first"];
+    async function* borrow() {
+      yield { refusal: new AgentError("token_not_lent", "waiting for consent on laptop") };
+      for (const name of offers) yield { token: new Secret(name), borrowedFrom: "/p" };
+    }
+    const infos = { first: life, later: { ...life, expiresAt: END + 66_000 } };
+    const { subject, clock, asked } = signIn({}, infos, { borrow });
+    await subject.ensure(never);
+    clock.time += 66_000;
+    assert.equal(await subject.borrowIfDue(1 / 3, never), "not due");
+    clock.time += 1000;
+    assert.equal(await subject.borrowIfDue(1 / 3, never), "not possible", "the peer still has the first one");
+    offers.splice(0, 1, "refused by the store");
+    assert.equal(await subject.borrowIfDue(1 / 3, never), "not possible");
+    assert.equal(subject.token()?.reveal(), "first");
+    offers.push("later");
+    assert.equal(await subject.borrowIfDue(1 / 3, never), "renewed");
+    assert.deepEqual([subject.token()?.reveal(), subject.state().source], ["later", "peer"]);
+    assert.equal(await subject.borrowIfDue(1 / 3, never), "not due");
+    assert.equal(asked.filter((name) => name === "refused by the store").length, 1);
+  });
+
+  it("says what a peer responds where no token is found", async () => {
+    async function* borrow() {
+      yield { refusal: new AgentError("token_not_lent", "waiting for consent on laptop") };
+    }
+    const { subject } = signIn({}, {}, { borrow });
+    await assert.rejects(subject.ensure(never), /not signed in.*: waiting for consent on laptop/);
+    assert.equal(subject.state().reason, "waiting for consent on laptop");
+  });
+
+  it("takes a child token for the same user, whose name has Vault's prefix", async () => {
+    const pin = new IdentityPin(folder, true);
+    const token = new Secret("t");
+    for (const [pinned, given] of [
+      ["root", "token-root"],
+      ["token-me", "me"],
+      ["token-me", "token-me"],
+    ] as const) {
+      await pin.adopt(token, { ...INFO, displayName: pinned }, false);
+      await pin.check({ ...INFO, displayName: given });
+    }
+    await assert.rejects(pin.check({ ...INFO, displayName: "token-other" }), /another identity/);
+    await pin.adopt(token, { ...INFO, displayName: "userpass-ada", entityId: "e1" }, false);
+    await pin.check({ ...INFO, displayName: "token-userpass-ada", entityId: "e1" });
+    await assert.rejects(pin.check({ ...INFO, displayName: "userpass-ada" }), /another identity/);
+    await assert.rejects(pin.check({ ...INFO, displayName: "userpass-ada", entityId: "e2" }), /another/);
   });
 });

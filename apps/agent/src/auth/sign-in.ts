@@ -67,6 +67,11 @@ export interface TokenOffer {
   readonly kept?: string;
 }
 
+/** Why a peer lends no token. */
+export interface PeerRefusal {
+  readonly refusal: AgentError;
+}
+
 /** Requests to the store about tokens. @throws SecretStoreError `unauthenticated` for one that it does not accept */
 export interface TokenApi {
   lookup(token: Secret, signal: AbortSignal): Promise<TokenInfo>;
@@ -79,7 +84,7 @@ export interface TokenSignInParts {
   readonly pin: Pick<IdentityPin, "check" | "adopt">;
   readonly api: TokenApi;
   /** Tokens of peers, best first. */
-  readonly borrow: (signal: AbortSignal) => AsyncIterable<TokenOffer>;
+  readonly borrow: (signal: AbortSignal) => AsyncIterable<TokenOffer | PeerRefusal>;
   /** Signs in by client certificate and keeps the token; undefined for the other methods. */
   readonly automatic: ((signal: AbortSignal) => Promise<TokenOffer | undefined>) | undefined;
   /** False with `store.disable_token_renewal`. */
@@ -149,12 +154,37 @@ export class TokenSignIn implements SignIn {
   }
 
   /**
-   * Prolongs the token once less than `share` of its life is left. A borrowed token is not renewed here: its owner renews it.
+   * Prolongs the token once less than `share` of its life is left. A borrowed token is never renewed; see {@link borrowIfDue}.
    * @param share 0 to 1 of the life that it was made with
    * @throws SecretStoreError when the store cannot be asked, or does not renew it
    */
   renewIfDue(share: number, signal: AbortSignal): Promise<Renewal> {
     return this.#inTurn(() => this.#renewIfDue(share, signal), signal);
+  }
+
+  /**
+   * Asks the peers for another token once less than `share` of a borrowed one's life is left. Nothing else waits for it, as
+   * the present token stays in use until there is another.
+   * @throws SecretStoreError when the store cannot be asked
+   */
+  async borrowIfDue(share: number, signal: AbortSignal): Promise<Renewal> {
+    const { borrow, clock, pin } = this.#parts;
+    const before = this.#token;
+    const dueAt = this.renewalDueAt(share);
+    if (before === undefined || this.#state.source !== "peer") return "not due";
+    if (dueAt === undefined || dueAt > clock.now()) return "not due";
+    for await (const offer of borrow(signal)) {
+      if ("refusal" in offer) continue;
+      const info = await this.#proveAnother(offer, signal);
+      if (info === undefined || !isLonger(info, this.#state.info)) continue;
+      return await this.#inTurn(async () => {
+        if (this.#token !== before) return "not due";
+        this.#adopt("peer", offer, info);
+        await pin.adopt(offer.token, info, false);
+        return "renewed";
+      }, signal);
+    }
+    return "not possible";
   }
 
   /** When less than `share` of the token's life is left, milliseconds since the epoch; undefined for one without end. */
@@ -204,7 +234,9 @@ export class TokenSignIn implements SignIn {
     const given = (environment[TOKEN_VARIABLE] ?? "").trim();
     if (given !== "") yield ["environment", () => Promise.resolve({ token: new Secret(given) })];
     yield ["file", async () => offerOf(await tokenFile.read())];
-    for await (const offer of borrow(signal)) yield ["peer", () => Promise.resolve(offer)];
+    for await (const offer of borrow(signal)) {
+      yield ["peer", () => ("refusal" in offer ? Promise.reject(offer.refusal) : Promise.resolve(offer))];
+    }
     if (automatic === undefined) return;
     yield ["login", () => this.#asked(() => automatic(signal))];
   }
@@ -235,6 +267,18 @@ export class TokenSignIn implements SignIn {
     const info = await this.#parts.api.lookup(token, signal);
     await this.#parts.pin.check(info);
     return info;
+  }
+
+  /** Undefined for a token that the store or the pin refuses. */
+  async #proveAnother({ token }: TokenOffer, signal: AbortSignal): Promise<TokenInfo | undefined> {
+    try {
+      return await this.#prove(token, signal);
+    } catch (error) {
+      if (error instanceof AgentError) return undefined;
+      if (!(error instanceof SecretStoreError) || error.code !== "unauthenticated") throw error;
+      this.#denied.add(token);
+      return undefined;
+    }
   }
 
   #adopt(source: TokenSource, { token, borrowedFrom }: TokenOffer, info: TokenInfo): void {
@@ -342,6 +386,11 @@ export class TokenSignIn implements SignIn {
       signal.removeEventListener("abort", giveUp);
     }
   }
+}
+
+/** Whether a token ends later than another one. */
+function isLonger(info: TokenInfo, than: TokenInfo | undefined): boolean {
+  return (info.expiresAt ?? Infinity) > (than?.expiresAt ?? 0);
 }
 
 function textOf({ message, hint }: TokenRefusal): string {

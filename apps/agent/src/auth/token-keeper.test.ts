@@ -65,7 +65,16 @@ function keeper(
   });
   let wakes = 0;
   const onWake = (): void => void (wakes += 1);
-  const subject = new TokenKeeper({ signIn, tokenFile, maintain, onWake, clock, logger: silentLogger });
+  const peers = { retryInMs: () => undefined };
+  const subject = new TokenKeeper({
+    signIn,
+    tokenFile,
+    peers,
+    maintain,
+    onWake,
+    clock,
+    logger: silentLogger,
+  });
   return { subject, signIn, renewed, wakes: () => wakes, path: tokenFile.path };
 }
 

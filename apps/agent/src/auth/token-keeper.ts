@@ -2,12 +2,17 @@ import { AppError, type Clock, type Logger, type Secret } from "@devplat/base";
 import { watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import { AgentError, publicMessage } from "../errors.ts";
+import type { PeerPool } from "./peer-pool.ts";
 import type { TokenSignIn } from "./sign-in.ts";
 
 /** Interval for checking the token, in milliseconds. */
 const CHECK_MS = 5 * 60_000;
 /** It is renewed once less than this share of its life is left. */
 const RENEWAL_SHARE = 0.25;
+/** A borrowed token is replaced at two thirds of its life: less than this share is left. */
+const BORROWED_SHARE = 1 / 3;
+/** Share of the time until a borrowed token ends after which the peers are asked again. */
+const BORROW_AGAIN_SHARE = 0.25;
 /** Milliseconds between checks without a token or after a failure. A check costs a stat and at most one request. */
 const RECHECK_MS = 30_000;
 /** No look comes sooner after another, in milliseconds: a token of a few seconds must not become a busy loop. */
@@ -21,6 +26,7 @@ const FILE_SETTLE_MS = 30;
 export interface TokenKeeperParts {
   readonly signIn: TokenSignIn;
   readonly tokenFile: { readonly path: string };
+  readonly peers: Pick<PeerPool, "retryInMs">;
   /** Replaces a client certificate that is due, with the token in use. */
   readonly maintain: (token: Secret, signal: AbortSignal) => Promise<unknown>;
   /** After sleep or a jump of the clock: nothing that was timed can be trusted. */
@@ -44,6 +50,13 @@ export class TokenKeeper {
 
   /** Runs until the signal fires. */
   async run(signal: AbortSignal): Promise<void> {
+    const { signIn } = this.#parts;
+    // The store has denied a borrowed token: the peer has another one now.
+    let { source } = signIn.state();
+    signIn.onChange(() => {
+      if (source === "peer" && signIn.token() === undefined) this.#stir();
+      ({ source } = signIn.state());
+    });
     const watching = this.#watchFile(signal);
     const comparing = this.#compareClocks(signal);
     while (!signal.aborted) {
@@ -62,6 +75,8 @@ export class TokenKeeper {
       await signIn.ensure(signal);
       const renewal = await signIn.renewIfDue(RENEWAL_SHARE, signal);
       if (renewal === "renewed") logger.info({ expires_at: expiryOf(signIn) }, "token renewed");
+      const borrowed = await signIn.borrowIfDue(BORROWED_SHARE, signal);
+      if (borrowed === "renewed") logger.info({ expires_at: expiryOf(signIn) }, "another token borrowed");
       const token = signIn.token();
       if (token !== undefined) await this.#parts.maintain(token, signal);
       this.#loggedFailure = "";
@@ -82,13 +97,16 @@ export class TokenKeeper {
   }
 
   #waitMs(failed: boolean): number {
-    const { signIn, clock } = this.#parts;
-    if (failed) return RECHECK_MS;
-    const dueAt = signIn.renewalDueAt(RENEWAL_SHARE);
+    const { signIn, peers, clock } = this.#parts;
+    if (failed) return peers.retryInMs() ?? RECHECK_MS;
+    const isBorrowed = signIn.state().source === "peer";
+    const dueAt = signIn.renewalDueAt(isBorrowed ? BORROWED_SHARE : RENEWAL_SHARE);
     if (dueAt === undefined) return CHECK_MS;
     const left = dueAt - clock.now();
+    const end = (signIn.state().info?.expiresAt ?? Infinity) - clock.now();
     // Already due and not renewable: its end is what is waited for.
-    const next = left > 0 ? left : (signIn.state().info?.expiresAt ?? Infinity) - clock.now();
+    const whenDue = isBorrowed ? (peers.retryInMs() ?? end * BORROW_AGAIN_SHARE) : end;
+    const next = left > 0 ? left : whenDue;
     return Math.max(MIN_CHECK_MS, Math.min(CHECK_MS, next));
   }
 

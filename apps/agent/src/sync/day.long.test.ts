@@ -193,6 +193,7 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
       const keeper = new TokenKeeper({
         signIn,
         tokenFile,
+        peers: { retryInMs: () => undefined },
         maintain: async () => undefined,
         onWake,
         clock,
