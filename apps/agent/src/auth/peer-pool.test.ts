@@ -194,7 +194,7 @@ describe("PeerPool", () => {
     assert.equal(asked.asked(), 22, "it does not wait a second time");
   });
 
-  it("a command gets the token as soon as its user allows it, and asks other peers first", async () => {
+  it("a command gets the token once its user allows it, and asks other peers first", async () => {
     const laptop = await peer("daemon.laptop.sock", 503, pending);
     await peer("daemon.other.sock", 200, lends("other"));
     const command = pool(undefined, true);

@@ -62,18 +62,30 @@ export class PeerPool {
    * being asked for consent come last.
    */
   async *borrow(signal: AbortSignal): AsyncGenerator<TokenOffer | PeerRefusal> {
-    const { onWaiting, clock } = this.#parts;
+    const { onWaiting } = this.#parts;
     let pending: readonly PeerSocket[] = [];
     for (const peer of await this.#peers()) {
       const response = await this.#ask(peer, signal);
       if (response.kind === "pending") pending = [...pending, peer];
       else yield* offersOf(peer, response);
     }
+    if (onWaiting !== undefined) pending = yield* this.#awaitConsent(pending, onWaiting, signal);
+    for (const peer of pending) {
+      yield refusal(`waiting for consent on ${workstationOf(peer)}`, "Allow it there, then try again.");
+    }
+  }
+
+  /** Asks peers again until their users have decided, for a limited time. @returns the peers that are still pending */
+  async *#awaitConsent(
+    peers: readonly PeerSocket[],
+    onWaiting: (workstation: string) => void,
+    signal: AbortSignal,
+  ): AsyncGenerator<TokenOffer | PeerRefusal, readonly PeerSocket[]> {
+    let pending = peers;
     const [first] = pending;
-    if (first !== undefined && this.retryInMs() !== undefined) onWaiting?.(workstationOf(first));
-    while (onWaiting !== undefined && pending.length > 0 && this.retryInMs() !== undefined) {
-      await clock.sleep(CONSENT_RETRY_MS, signal).catch(() => undefined);
-      if (signal.aborted) return;
+    if (first !== undefined && this.retryInMs() !== undefined) onWaiting(workstationOf(first));
+    while (pending.length > 0 && this.retryInMs() !== undefined && !signal.aborted) {
+      await this.#parts.clock.sleep(CONSENT_RETRY_MS, signal).catch(() => undefined);
       const still: PeerSocket[] = [];
       for (const peer of pending) {
         const response = await this.#ask(peer, signal);
@@ -82,9 +94,7 @@ export class PeerPool {
       }
       pending = still;
     }
-    for (const peer of pending) {
-      yield refusal(`waiting for consent on ${workstationOf(peer)}`, "Allow it there, then try again.");
-    }
+    return pending;
   }
 
   /** When to ask again, because a user decides about consent now; undefined if nobody does, or not within 40 s. */

@@ -355,7 +355,7 @@ describe("the pinned identity", () => {
     await assert.rejects(readFile(join(folder, "identity.json")), { code: "ENOENT" });
   });
 
-  it("asks the peers for another token when a borrowed one is due, and keeps it until then", async () => {
+  it("asks the peers for another token when a borrowed one is due, and keeps that", async () => {
     const END = 1_000_000 + 100_000;
     const life = { creationTtlSeconds: 100, expiresAt: END };
     const offers = ["first"];

@@ -1,5 +1,5 @@
 import { formatDuration } from "@devplat/base";
-import { tableLines } from "@devplat/base/terminal";
+import { tableLines, visible } from "@devplat/base/terminal";
 import { remoteLines } from "../ssh/remote-text.ts";
 import { sshAgentLines } from "../ssh-agent/ssh-agent-text.ts";
 import type { CommandStatus, CertificateStatus } from "../../status.ts";
@@ -88,7 +88,24 @@ function socketLines({ api, peers }: CommandStatus): string[] {
   const { token_handouts: count, last_token_handout_at: last } = peers;
   const times = count === 1 ? "once" : `${count} times`;
   const handouts = last === null ? "no token handed out" : `token handed out ${times}, last ${last}`;
-  return [...lines, `Peer socket:    ${peers.socket} (${handouts})`];
+  return [...lines, `Peer socket:    ${peers.socket} (${handouts})`, ...lentTokenLines(peers.tokens)];
+}
+
+/** Tokens that live now, and why none is lent. */
+function lentTokenLines({
+  lent,
+  added_policies: added,
+  problem,
+  asking,
+}: NonNullable<CommandStatus["peers"]>["tokens"]): string[] {
+  return [
+    ...lent.map(
+      ({ expires_at: end, handouts }) => `  Lent token: until ${end}, handed out ${handouts} times`,
+    ),
+    ...(added.length === 0 ? [] : [`  Policies: the store adds: ${added.map(visible).join(", ")}`]),
+    ...(asking ? ["  A host waits for your consent: answer on the page of the peer socket."] : []),
+    ...(problem === null ? [] : [`  Not lent: ${visible(problem)}`]),
+  ];
 }
 
 /** Shown also with the section off, while a file sends Docker to a socket that no program serves. */
