@@ -27,10 +27,17 @@ export function purposeText(purpose: SignedData): string {
   }
 }
 
-/** Name of the host that a signature is for, or the fingerprint of its key; undefined where nobody knows it. */
+/** Name of the host that a login is for, or the fingerprint of its key; undefined where nobody knows it. */
 export function destinationOf(origin: Origin): string | undefined {
   const last = origin.kind === "bound" ? origin.sessions.at(-1) : undefined;
-  return last && nameOf(last);
+  return last === undefined || last.isForwarding ? undefined : nameOf(last);
+}
+
+/** Names of the hosts that a connection is forwarded through. */
+export function hopsOf(origin: Origin): string[] {
+  return origin.kind === "bound"
+    ? origin.sessions.filter(({ isForwarding }) => isForwarding).map(nameOf)
+    : [];
 }
 
 /** Names of all hosts on the way, for comparisons. */
@@ -57,11 +64,10 @@ function forwardingFacts(origin: Origin): Fact[] {
   if (origin.kind === "unknown") {
     return [{ text: "Possibly through a forwarded agent: the client does not say it", verified: false }];
   }
-  if (origin.kind === "local") return [];
-  const hops = origin.sessions.filter(({ isForwarding }) => isForwarding);
+  const hops = hopsOf(origin);
   return hops.length === 0
     ? []
-    : [{ text: `Through a forwarded agent: ${hops.map(nameOf).join(", then ")}`, verified: true }];
+    : [{ text: `Through a forwarded agent: ${hops.join(", then ")}`, verified: true }];
 }
 
 function callerFacts(caller: PeerProcess | undefined): Fact[] {

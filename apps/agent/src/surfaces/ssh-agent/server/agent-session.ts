@@ -19,7 +19,7 @@ import type { SshConfirm } from "../../../config/sections/ssh-agent-section.ts";
 import { AgentRefusal } from "../agent-refusal.ts";
 import type { KeyRestrictions } from "../identity.ts";
 import { isPeerRunning, type PeerProcess } from "../peer-process/peer-process.ts";
-import { destinationOf, factsOf, purposeText, wayOf } from "../policy/facts.ts";
+import { destinationOf, factsOf, hopsOf, purposeText, wayOf } from "../policy/facts.ts";
 import { isForwarded, listingOf, signatureFault, type Listing, type Origin } from "../policy/permission.ts";
 import { UNBOUND, bindSession, type SessionChain } from "../policy/session-chain.ts";
 import type { RelayedAgent, RelayedConnection } from "../relay/relayed-agent.ts";
@@ -273,6 +273,7 @@ export class AgentSession {
         purpose: purposeText(request.purpose),
         destination: destinationOf(origin),
         forwarded: isForwarded(origin),
+        through: hopsOf(origin),
         ...this.#callerFields(),
         refusal,
       });

@@ -88,6 +88,7 @@ describe("an SSH agent that is forwarded through three hosts", () => {
       const last = test.log.findLast(({ message }) => message === "SSH signature made");
       assert.equal(last?.fields["destination"], place(2));
       assert.equal(last?.fields["forwarded"], true);
+      assert.deepEqual(last?.fields["through"], [place(0), place(1)]);
       assert.equal(await reaches([2]), false, "direct");
       assert.equal(await reaches([0, 2]), false, "one host less");
       assert.equal(await reaches([1, 0, 2]), false, "another order");

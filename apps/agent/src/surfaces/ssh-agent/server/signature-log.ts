@@ -17,6 +17,8 @@ export interface SignatureRecord {
   /** Name of the host, or the fingerprint of its key. */
   readonly destination: string | undefined;
   readonly forwarded: boolean;
+  /** Names of the hosts that the connection is forwarded through. */
+  readonly through: readonly string[];
   readonly pid: number | undefined;
   readonly program: string | undefined;
   /** Why it was refused; undefined: it was made. */
@@ -43,8 +45,8 @@ export class SignatureLog {
   }
 
   note(record: SignatureRecord): void {
-    const { fingerprint, source, purpose, destination, forwarded, pid, program, refusal } = record;
-    const fields = { fingerprint, source, purpose, destination, forwarded, pid, program };
+    const { refusal, ...fields } = record;
+    const { fingerprint, destination, forwarded, program } = fields;
     const at = new Date(this.#clock.now()).toISOString();
     if (refusal !== undefined) {
       this.#refused++;

@@ -49,6 +49,7 @@ describe("the SSH agent with programs of OpenSSH", () => {
         source: "a",
         destination: `[127.0.0.1]:${sshd.port}`,
         forwarded: false,
+        through: [],
         program: "/usr/bin/ssh",
         outcome: "signed",
       });
