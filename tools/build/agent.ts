@@ -11,7 +11,7 @@ const RUNTIME_MAJOR = 26;
 /** Files that start a thread, with the code that the thread runs, in the folder of the file. */
 const THREADS = [
   { starter: "sync/edit/edit-thread.ts", code: "edit-worker.ts" },
-  { starter: "surfaces/ssh-agent/sources/key-opener.ts", code: "unlock-worker.ts" },
+  { starter: "key-thread/key-thread.ts", code: "key-worker.ts" },
 ] as const;
 
 /** Files that a build has made. */

@@ -233,7 +233,7 @@ describe("the ssh engine", () => {
       const { stdout: shown } = await run("ssh-keygen", ["-l", "-f", file]);
       assert.ok(shown.includes(textOf(fields, "fingerprint")));
       assert.ok(!JSON.stringify([...fields]).includes("correct horse"));
-      const open = await sshKeyFields("", "plain");
+      const open = await sshKeyFields("", "plain", new AbortController().signal);
       await writeFile(file, textOf(open, "private_key"), { mode: 0o600 });
       assert.equal((await run("ssh-keygen", ["-y", "-P", "", "-f", file])).stdout, open.get("public_key"));
     } finally {

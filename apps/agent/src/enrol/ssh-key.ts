@@ -2,6 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { Secret } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
 import type { KeyPair } from "@devplat/ssh-protocol";
+import { KeyThread } from "../key-thread/key-thread.ts";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
 
 const MIN_PASSPHRASE = 8;
@@ -23,7 +24,7 @@ export class SshKey implements EnrolmentEngine {
     this.interactive = options.passphrase !== "unsafe";
   }
 
-  async run(steps: EnrolmentSteps): Promise<Fields> {
+  async run(steps: EnrolmentSteps, signal: AbortSignal): Promise<Fields> {
     const { passphrase: wanted, comment, onKey } = this.#options;
     let passphrase = "";
     if (wanted !== "unsafe") {
@@ -41,7 +42,7 @@ export class SshKey implements EnrolmentEngine {
       passphrase =
         (await steps.ask("Passphrase of the new SSH key", [field])).get("passphrase")?.reveal() ?? "";
     }
-    return sshKeyFields(passphrase, comment, passphrase === "" ? undefined : onKey);
+    return sshKeyFields(passphrase, comment, signal, passphrase === "" ? undefined : onKey);
   }
 }
 
@@ -49,6 +50,7 @@ export class SshKey implements EnrolmentEngine {
 export async function sshKeyFields(
   passphrase: string,
   comment: string,
+  signal: AbortSignal,
   onKey?: SshOptions["onKey"],
 ): Promise<Fields> {
   // Loaded when a key is made: every start of the daemon would pay for it.
@@ -57,10 +59,13 @@ export async function sshKeyFields(
   const { privateKey } = generateKeyPairSync("ed25519");
   const publicKey = publicKeyOf(privateKey);
   const blob = encodePublicKey(publicKey);
-  const secret = passphrase === "" ? undefined : new Secret(passphrase);
+  const text =
+    passphrase === ""
+      ? encodeOpenSshKey(privateKey, { comment, passphrase: undefined })
+      : await new KeyThread().encode(privateKey, { comment, passphrase: new Secret(passphrase) }, signal);
   onKey?.({ publicKey, privateKey });
   return new Map([
-    ["private_key", encodeOpenSshKey(privateKey, { comment, passphrase: secret })],
+    ["private_key", text],
     ["public_key", `${encodePublicKeyLine(blob, comment)}\n`],
     ["fingerprint", fingerprint(blob)],
   ]);

@@ -8,7 +8,7 @@ import { AgentRefusal } from "../agent-refusal.ts";
 import type { IdentitySource, UserQuestions } from "../identity.ts";
 import { CaSource } from "./ca-source.ts";
 import type { CertificateAuthority } from "./certificate-authority.ts";
-import { KeyOpener } from "./key-opener.ts";
+import { KeyThread } from "../../../key-thread/key-thread.ts";
 import type { PrincipalContext } from "./principals.ts";
 import { SignInWait } from "./sign-in-wait.ts";
 import { StoredKeysSource } from "./stored-keys-source.ts";
@@ -44,7 +44,7 @@ export class KeySources {
   readonly #parts: KeySourcesParts;
   readonly #secrets: CachedSecrets;
   readonly #signIn: SignInWait;
-  readonly #opener: KeyOpener;
+  readonly #opener: KeyThread;
   readonly #end = new AbortController();
   #configured: readonly Configured[] = [];
   #lifetimeMs = 0;
@@ -55,7 +55,7 @@ export class KeySources {
     this.#parts = parts;
     this.#secrets = new CachedSecrets(parts, { ttlMs: VERSIONS_TTL_MS });
     this.#signIn = new SignInWait(parts.signIn, parts.clock);
-    this.#opener = new KeyOpener(parts.clock);
+    this.#opener = new KeyThread(parts.clock);
     this.#user = this.#signIn.user;
     this.#isSignedIn = this.#signIn.isSignedIn;
     this.#signIn.onChange(() => this.#followSignIn(), this.#end.signal);

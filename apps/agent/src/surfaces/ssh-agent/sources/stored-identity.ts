@@ -12,7 +12,7 @@ import { publicMessage } from "../../../errors.ts";
 import { SharedRequests } from "../../../secrets/folder/shared-requests.ts";
 import { AgentRefusal } from "../agent-refusal.ts";
 import type { KeyRestrictions, SshIdentity, UserQuestions } from "../identity.ts";
-import type { KeyOpener } from "./key-opener.ts";
+import type { KeyThread } from "../../../key-thread/key-thread.ts";
 import { isSame, type LockedKey, type StoredKey } from "./stored-key.ts";
 
 /** Wrong passphrases for one signature. After them the client has to ask again. */
@@ -28,7 +28,7 @@ export interface StoredIdentityParts {
   readonly lifetimeMs: () => number;
   /** Reads the secret again, after {@link StoredIdentity.forget}. @throws SecretStoreError, SshProtocolError */
   readonly reload: (signal: AbortSignal) => Promise<StoredKey["privateHalf"]>;
-  readonly opener: Pick<KeyOpener, "open">;
+  readonly opener: Pick<KeyThread, "open">;
   readonly questions: Pick<UserQuestions, "passphrase">;
   /** The state has changed. */
   readonly onChange: () => void;

@@ -3,7 +3,7 @@ import { before, describe, it } from "node:test";
 import { Secret, systemClock } from "@devplat/base";
 import type { FieldValue } from "@devplat/secret-store";
 import { SshProtocolError, decodePublicKeyLine, encodePublicKey, sign, verify } from "@devplat/ssh-protocol";
-import { KeyOpener } from "./key-opener.ts";
+import { KeyThread } from "../../../key-thread/key-thread.ts";
 import { PASSPHRASE, keyCorpus, openssl, sshKeygen, type MadeKey } from "./keys.test-kit.ts";
 import { readStoredKey } from "./stored-key.ts";
 
@@ -18,7 +18,7 @@ describe("keys by ssh-keygen and OpenSSL in the fields of a secret", () => {
   });
 
   it("are read with the public half that ssh-keygen -y prints, and sign", async () => {
-    const opener = new KeyOpener(systemClock);
+    const opener = new KeyThread(systemClock);
     assert.equal(corpus.length, 22);
     await Promise.all(
       corpus.map(async ({ name, privateText, publicLine, hasPassphrase, showsPublicHalf }) => {
@@ -42,7 +42,7 @@ describe("keys by ssh-keygen and OpenSSL in the fields of a secret", () => {
   });
 
   it("a wrong passphrase is refused as such, for every format", async () => {
-    const opener = new KeyOpener(systemClock);
+    const opener = new KeyThread(systemClock);
     const locked = corpus.filter(({ hasPassphrase }) => hasPassphrase);
     assert.equal(locked.length, 11);
     await Promise.all(
@@ -58,7 +58,7 @@ describe("keys by ssh-keygen and OpenSSL in the fields of a secret", () => {
 
   it("the main thread goes on while a passphrase is tried, and the caller can give up", async () => {
     const { privateText } = await sshKeygen(["-t", "ed25519"], PASSPHRASE, ["-a", "32"]);
-    const opener = new KeyOpener(systemClock);
+    const opener = new KeyThread(systemClock);
     let isDone = false;
     const opening = opener
       .open(new Secret(privateText), new Secret(PASSPHRASE), never())

@@ -10,7 +10,7 @@ import { isStoreWide } from "../../../secrets/store-health.ts";
 import { AgentRefusal } from "../agent-refusal.ts";
 import type { IdentitySource, KeyRestrictions, SshIdentity, UserQuestions } from "../identity.ts";
 import { ChangeListeners } from "./change-listeners.ts";
-import type { KeyOpener } from "./key-opener.ts";
+import type { KeyThread } from "../../../key-thread/key-thread.ts";
 import { LISTING_LIMIT_MS, endsInTime } from "./listing-limit.ts";
 import type { SignInWait } from "./sign-in-wait.ts";
 import { problemText } from "./problem-text.ts";
@@ -27,7 +27,7 @@ export interface StoredKeysParts {
   readonly secrets: CachedSecrets;
   readonly changes: StoreChanges;
   readonly signIn: Pick<SignInWait, "settled">;
-  readonly opener: Pick<KeyOpener, "open">;
+  readonly opener: Pick<KeyThread, "open">;
   readonly questions: Pick<UserQuestions, "passphrase">;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -420,10 +420,8 @@ describe("SSH keys of secrets", () => {
       comment: "made",
       onKey: (pair) => stand.sources.keyMade(pair),
     });
-    const fields = await engine.run({
-      visit: () => undefined,
-      ask: () => Promise.resolve(new Map([["passphrase", new Secret(PASSPHRASE)]])),
-    });
+    const ask = () => Promise.resolve(new Map([["passphrase", new Secret(PASSPHRASE)]]));
+    const fields = await engine.run({ visit: () => undefined, ask }, never());
     await store.write("work/key", fields);
     await put("other", { private_key: plain.privateText });
     const identity = await until(() => stand.identity("made"));
