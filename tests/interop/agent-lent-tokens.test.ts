@@ -5,7 +5,8 @@ import { after, before, describe, it } from "node:test";
 import { run, startVault, tempFolder, until, type TempFolder, type Vault } from "@devplat/testkit";
 import { writePolicies } from "./agent-auth-stand.ts";
 import { forwardSocket } from "./agent-forward-socket.ts";
-import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
+import { Home, daemon, webUrl, type RunningAgent } from "./agent-stand.ts";
+import { PlainBrowser } from "./agent-web/plain-browser.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 480_000;
@@ -350,5 +351,78 @@ describe("tokens lent over the peer socket", { timeout: TIMEOUT_MS }, () => {
     assert.equal(code, 1);
     assert.match(stderr, /belongs to another identity/);
     await stranger.stop();
+  });
+
+  const WEB = 'web: { enabled: true, listen: "127.0.0.1:0" }\n';
+
+  /** A browser that is let in to the workstation's pages. */
+  async function browserOf(subject: Workstation): Promise<PlainBrowser> {
+    const browser = new PlainBrowser(await webUrl(subject.agent));
+    const link = new URL((await subject.home.ok("open")).trim());
+    await browser.post("/unlock", { code: link.searchParams.get("code") ?? "" });
+    assert.equal((await browser.get("/ui/")).status, 200);
+    return browser;
+  }
+
+  it("wait for the user's consent, which a notification and a page ask for", async () => {
+    const subject = await station();
+    const notified = join(subject.home.path, "notified");
+    await subject.home.write("bin/notify-send", `#!/bin/sh\necho "$@" >> "${notified}"\n`, 0o700);
+    await subject.start("ask: first", await vault.createUserToken("ada", ["user"]), WEB);
+    const earlier = await accessors();
+    const page = await browserOf(subject);
+    const remote = await borrower(subject);
+    const waiting = remote.agent(["secrets", "list"]);
+    await until(async () => /ui\/peer-socket\//.test(await readFile(notified, "utf8")));
+    const { body, status } = await subject.lend();
+    assert.deepEqual([status, body["code"]], [503, "consent_pending"]);
+    assert.deepEqual(await accessors(), earlier, "nothing is granted before the consent");
+    assert.equal((await subject.lent()).asking, true);
+    assert.equal((await page.post("/ui/peer-socket/", { action: "allow" })).status, 303);
+    const { code, stderr } = await waiting;
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /waiting for consent on laptop/);
+    assert.equal((await readFile(notified, "utf8")).trim().split("\n").length, 2, "one question, two lines");
+    // Revoke now: the next request asks again, and a refusal holds.
+    const child = await subject.token();
+    await page.post("/ui/peer-socket/", { action: "revoke" });
+    assert.equal(await isLive(child), false);
+    assert.equal((await subject.lend()).status, 503);
+    await page.post("/ui/peer-socket/", { action: "refuse" });
+    for (let n = 0; n < 2; n++) assert.equal((await subject.lend()).body["code"], "token_not_lendable");
+    const refused = await remote.agent(["secrets", "list"]);
+    assert.match(refused.stderr, /the user of the workstation has refused it/);
+    await subject.stop();
+    assert.deepEqual(await accessors(), earlier);
+  });
+
+  it("are revoked by the sign-out of the web UI while others ask", async () => {
+    const subject = await station();
+    await subject.start("", await vault.createUserToken("ada", ["user"]), WEB);
+    const earlier = await accessors();
+    const page = await browserOf(subject);
+    await subject.token();
+    const over = new AbortController();
+    const asking = (async () => {
+      while (!over.signal.aborted) await subject.lend();
+    })();
+    assert.equal((await page.post("/ui/sign-out")).location, "/");
+    over.abort();
+    await asking;
+    assert.equal((await subject.lend()).status, 401);
+    assert.deepEqual(await accessors(), earlier);
+    await subject.stop();
+  });
+
+  it("are checked by agent doctor, which says what to do without the permission", async () => {
+    for (const [name, policies, line] of [
+      ["frank", ["user"], /lent tokens: the store allows auth\/token\/create/],
+      ["grace", ["reader"], /auth\/token\/create.*Add to a policy: path "auth\/token\/create"/],
+    ] as const) {
+      const subject = await station();
+      await subject.start("", await vault.createUserToken(name, policies));
+      assert.match((await subject.home.agent(["doctor"])).stdout, line);
+      await subject.stop();
+    }
   });
 });

@@ -12,6 +12,7 @@ import type { RunCommand } from "./common/command.ts";
 import { hostOf, loadWith } from "./common/context.ts";
 import { isDaemonRunning } from "./common/daemon-process.ts";
 import { examineForwards } from "./doctor/forward-findings.ts";
+import { examineLending } from "./doctor/lending-findings.ts";
 import { examineSshAgent } from "./doctor/ssh-agent-findings.ts";
 import { untilStopped } from "./common/signals.ts";
 import { publicMessage } from "../errors.ts";
@@ -62,7 +63,10 @@ async function examine(
       signedIn = true;
       return parts.signIn.state().source;
     });
-    if (signedIn) await examineStore(host, loaded, parts, findings, signal);
+    if (signedIn) {
+      await examineStore(host, loaded, parts, findings, signal);
+      await examineLending(host, loaded, parts, findings, signal);
+    }
   } finally {
     await parts.close();
   }

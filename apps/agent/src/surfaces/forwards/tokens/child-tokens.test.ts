@@ -8,7 +8,12 @@ import { startVault, tempFolder, until, type TempFolder, type Vault } from "@dev
 import { HandClock } from "../../../sync/clock.test-kit.ts";
 import { ForwardError } from "../errors/forward-error.ts";
 import { ChildJournal } from "./child-journal.ts";
-import { VaultChildTokens, type ChildTokenStore, type ParentToken } from "./child-token-store.ts";
+import {
+  VaultChildTokens,
+  type ChildTokenStore,
+  type GrantRequest,
+  type ParentToken,
+} from "./child-token-store.ts";
 import { ChildTokens, type LendSettings } from "./child-tokens.ts";
 
 const TTL_MS = 15 * 60_000;
@@ -169,11 +174,20 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
     await assert.rejects(stat(join(folder.path, "lent")), { code: "ENOENT" });
   });
 
-  it("one that is granted while its forward ends is revoked and not handed out", async () => {
-    const lending = tokens.lend("dev", SETTINGS);
-    await Promise.resolve();
-    await tokens.revoke("dev");
-    await assert.rejects(lending, notLendable(/the forward has ended/));
+  it("one that is granted while its forward ends is revoked and not handed out", async (t) => {
+    const granted: Secret[] = [];
+    const original = store.grant.bind(store);
+    t.mock.method(store, "grant", async (request: GrantRequest) => {
+      const child = await original(request);
+      granted.push(child.token);
+      // The store has granted it, and its response is on the way.
+      await tokens.revoke("dev");
+      return child;
+    });
+    const concurrent = [tokens.lend("dev", SETTINGS), tokens.lend("dev", SETTINGS)];
+    for (const lending of concurrent) await assert.rejects(lending, notLendable(/the forward has ended/));
+    assert.equal(granted.length, 1, "the second request asks the store for nothing");
+    assert.equal(await isLive(granted[0] ?? assert.fail()), false);
     assert.deepEqual(await journal.read(), []);
   });
 
