@@ -4,7 +4,8 @@
  */
 import { join, resolve } from "node:path";
 import { launchChromium, type Page } from "@devplat/testkit";
-import { ruleView } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
+import { MemoryRemotes, remoteView } from "../../apps/agent/src/surfaces/forwards/memory-remotes.test-kit.ts";
+import { ruleView, signedIn } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
 import { startTestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import {
   openDesk,
@@ -34,6 +35,31 @@ async function look(page: Page, name: string): Promise<void> {
 }
 
 const browser = await launchChromium();
+
+/** Takes the picture of the page of remotes. */
+async function lookAtRemotes(): Promise<void> {
+  const since = signedIn.time;
+  const remotes = new MemoryRemotes([
+    remoteView("build.example.com", { user: "ada", since }),
+    remoteView("gpu", {
+      state: "reconnecting",
+      proxy_jump: "jump.example.com",
+      since,
+      error: {
+        class: "timeout",
+        message: "Timeout, server gpu not responding.",
+        advice: "Check the address, the network and the firewall. It is tried again by itself.",
+      },
+    }),
+    remoteView("old-laptop", { enabled: false, state: "disabled", since }),
+  ]);
+  await using server = await startTestServer({ remotes });
+  const page = await browser.newPage({ viewport: { width: 1160, height: 640 } });
+  await page.goto(`${server.url}/ui/remotes/`);
+  await page.screenshot({ path: join(IMAGES, "agent-remotes.png") });
+  process.stdout.write("agent-remotes.png\n");
+}
+
 try {
   await using run = await startFirstRun();
   const { page } = await openDesk(browser, run, true);
@@ -58,6 +84,7 @@ try {
   await overview.goto(`${server.url}/ui/`);
   await overview.screenshot({ path: join(IMAGES, "agent-overview.png") });
   process.stdout.write("agent-overview.png\n");
+  await lookAtRemotes();
 } finally {
   await browser.close();
 }
