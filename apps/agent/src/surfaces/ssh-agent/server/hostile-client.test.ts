@@ -6,6 +6,8 @@ import { describe, it } from "node:test";
 import fc from "fast-check";
 import {
   SESSION_BIND,
+  encodeAgentFrame,
+  encodeAgentRequest,
   encodeSessionBind,
   encodeSshsigData,
   encodeUserauthRequest,
@@ -318,6 +320,29 @@ describe("signatures for a hostile client", () => {
       assert.deepEqual(await client.ask(signRequest(free, Buffer.from("data"))), FAILURE);
       const { refusals } = test.agent.status();
       assert.equal(refusals[0]?.reason, "the key is not offered to this connection");
+    });
+  });
+
+  it("a process that has ended gets no signature through a child with its connection", async () => {
+    await withAgent(async ({ test, free }) => {
+      // The parent connects and ends; its child asks.
+      const script = `
+import os, socket, sys, time
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[1])
+connection.sendall(bytes([0, 0, 0, 1, 11]))
+connection.recv(65536)
+parent = os.getpid()
+if os.fork() == 0:
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    connection.sendall(bytes.fromhex(sys.argv[2]))
+    print(connection.recv(65536)[4], flush=True)
+`;
+      const message = encodeAgentFrame(encodeAgentRequest(signRequest(free, Buffer.from("data"))));
+      const { stdout } = await run("python3", ["-c", script, test.socket, message.toString("hex")]);
+      assert.equal(stdout, "5\n");
+      assert.equal(test.agent.status().refusals[0]?.reason, "the program that asked has ended");
     });
   });
 
