@@ -73,7 +73,7 @@ export class RelayedConnection {
 
   /** The keys of the agent; none if it does not answer in time. */
   async identities(signal: AbortSignal): Promise<readonly Identity[]> {
-    const answer = await this.#answer({ type: "identities" }, this.#within(signal), signal);
+    const answer = await this.ask({ type: "identities" }, this.#within(signal));
     if (answer.type !== "identities") return [];
     this.#events.onListed(answer.identities);
     return answer.identities;
@@ -81,12 +81,17 @@ export class RelayedConnection {
 
   /** Passes a session-bind on. The other agent decides itself about it. */
   async bind(content: Buffer, signal: AbortSignal): Promise<void> {
-    await this.#link.bind(content, this.#within(signal)).catch((error: unknown) => this.#note(error, signal));
+    await this.#link.bind(content, this.#within(signal)).catch((error: unknown) => this.#note(error));
   }
 
-  /** Has the agent act. That may take as long as its user needs, so that an end of the wait does not count as a fault. */
   async ask(request: AgentRequest, signal: AbortSignal): Promise<AgentAnswer> {
-    return await this.#answer(request, signal, signal);
+    if (!this.#events.mayAsk()) return { type: "failure" };
+    try {
+      return await this.#link.ask(request, signal);
+    } catch (error) {
+      this.#note(error);
+      return { type: "failure" };
+    }
   }
 
   close(): void {
@@ -97,19 +102,8 @@ export class RelayedConnection {
     return AbortSignal.any([signal, AbortSignal.timeout(LISTING_TIMEOUT_MS)]);
   }
 
-  /** @param patience the end of it is not a fault of the agent */
-  async #answer(request: AgentRequest, signal: AbortSignal, patience: AbortSignal): Promise<AgentAnswer> {
-    if (!this.#events.mayAsk()) return { type: "failure" };
-    try {
-      return await this.#link.ask(request, signal);
-    } catch (error) {
-      this.#note(error, patience);
-      return { type: "failure" };
-    }
-  }
-
-  #note(error: unknown, patience: AbortSignal): void {
+  #note(error: unknown): void {
     if (!(error instanceof RelayFault)) throw error;
-    if (!patience.aborted) this.#events.onFault(error);
+    this.#events.onFault(error);
   }
 }

@@ -158,10 +158,10 @@ export class AgentSession {
     if (name === "query") return queryAnswer(["query", SESSION_BIND]);
     if (name !== SESSION_BIND) return { type: "extension-failure" };
     const { chain, fault } = bindSession(this.#chain, content);
-    // A refused one as well: another agent then knows as little about the destination. Nothing can change after it.
-    const isNews = chain !== this.#chain && !this.#chain.isBroken;
+    const isNew = chain !== this.#chain;
     this.#chain = chain;
-    if (isNews) await Promise.all(this.#relays.map((relay) => relay.bind(content, signal)));
+    // A refused one as well: another agent then knows as little about the destination.
+    if (isNew) await Promise.all(this.#relays.map((relay) => relay.bind(content, signal)));
     if (fault === undefined) return SUCCESS;
     this.#parts.logger.warn({ ...this.#callerFields(), reason: fault }, "SSH session-bind refused");
     return { type: "extension-failure" };

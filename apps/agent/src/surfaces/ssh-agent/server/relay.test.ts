@@ -6,15 +6,6 @@ import { readFile } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import {
-  AgentFrameReader,
-  SESSION_BIND,
-  decodeAgentRequest,
-  encodeAgentAnswer,
-  encodeAgentFrame,
-  encodeAgentRequest,
-  type AgentRequest,
-} from "@devplat/ssh-protocol";
 import { run, startSshd, until } from "@devplat/testkit";
 import { RawClient } from "./raw-client.test-kit.ts";
 import {
@@ -164,68 +155,6 @@ describe("a relayed ssh-agent", () => {
         // It is not asked again immediately.
         assert.equal((await stand.run("ssh-add", ["-T", `${own.path}.pub`])).code, 0);
       }
-    } finally {
-      for (const socket of open) socket.destroy();
-      server.close();
-    }
-  });
-
-  it("one that waits for its user is asked by others, and gets one refused bind", async () => {
-    await using keys = await keysFolder();
-    const [own, theirs] = [await makeKey(keys.path, "own"), await makeKey(keys.path, "theirs")];
-    const path = join(keys.path, "slow.sock");
-    const requests: AgentRequest["type"][] = [];
-    const open = new Set<Socket>();
-    const listed = encodeAgentAnswer({
-      type: "identities",
-      identities: [{ blob: theirs.blob, comment: "theirs" }],
-    });
-    const server = createServer((socket) => {
-      open.add(socket);
-      const reader = new AgentFrameReader();
-      socket.on("error", () => undefined);
-      socket.on("data", (chunk: Buffer) => {
-        reader.push(chunk);
-        for (let message = reader.next(); message !== undefined; message = reader.next()) {
-          const { type } = decodeAgentRequest(message);
-          requests.push(type);
-          // Nobody touches the key.
-          if (type === "sign") continue;
-          socket.write(encodeAgentFrame(type === "identities" ? listed : Buffer.of(5)));
-        }
-      });
-    }).listen(path);
-    await once(server, "listening");
-    try {
-      await using stand = await startSshAgent({
-        sources: [new MemorySource("a", [identityOf(own, "own")])],
-        settings: { relay: [path] },
-      });
-      const sign = spawn("ssh-add", ["-T", `${theirs.path}.pub`], {
-        env: { ...process.env, SSH_AUTH_SOCK: stand.socket },
-        stdio: "ignore",
-      });
-      const ended = once(sign, "exit");
-      await until(() => requests.includes("sign"));
-      sign.kill();
-      await ended;
-      await until(() => stand.agent.status().refusals.length === 1);
-      assert.match((await stand.run("ssh-add", ["-l"])).stdout, /theirs/);
-      assert.equal(stand.agent.status().sources.at(-1)?.error, null);
-
-      // Each bind could be as long as a message: they must not be kept.
-      const script = `const [path, frames] = process.argv.slice(1);
-        const s = require("net").connect(path, () => s.write(Buffer.from(frames, "hex")));
-        let got = 0;
-        s.on("data", (d) => { got += d.length; if (got > 41 * 5) process.exit(0); });`;
-      const bad = encodeAgentFrame(
-        encodeAgentRequest({ type: "extension", name: SESSION_BIND, content: Buffer.alloc(9) }),
-      );
-      const list = encodeAgentFrame(encodeAgentRequest({ type: "identities" }));
-      const frames = Buffer.concat([...Array.from({ length: 41 }, () => bad), list]).toString("hex");
-      requests.length = 0;
-      assert.equal((await run(process.execPath, ["-e", script, stand.socket, frames])).code, 0);
-      assert.deepEqual(requests, ["extension", "identities"]);
     } finally {
       for (const socket of open) socket.destroy();
       server.close();
