@@ -221,4 +221,22 @@ describe("managed SSH forwards of a running daemon", () => {
       other.close();
     }
   });
+
+  it("a daemon without ssh.yaml loads no code of connections", async () => {
+    await using stand = await SshStand.start();
+    const list = join(stand.home.path, "loaded");
+    Object.assign(stand.home.env, {
+      NODE_OPTIONS: `--import ${join(import.meta.dirname, "loaded-modules.ts")}`,
+      LOADED_MODULES: list,
+    });
+    const running = await stand.startAgent();
+    assert.deepEqual((await stand.list()).remotes, []);
+    assert.equal(await running.stop(), 0);
+    const loaded = await readFile(list, "utf8");
+    assert.match(loaded, /forwards-on-demand\.ts$/m);
+    const connections = loaded
+      .split("\n")
+      .filter((url) => /\/forwards\/.*(?:sftp|master|connection|remotes\.ts)/.test(url));
+    assert.deepEqual(connections, []);
+  });
 });

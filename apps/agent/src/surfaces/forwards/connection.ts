@@ -160,7 +160,11 @@ export class ForwardConnection {
   async close(): Promise<void> {
     const { master, peer, ends, made } = this.#made;
     const removal = removeRemoteSocket(master, ends, made).catch(() => undefined);
-    await Promise.race([removal, master.ended, this.#clock.sleep(REMOVAL_TIMEOUT_MS)]);
+    const limit = new AbortController();
+    const late = this.#clock.sleep(REMOVAL_TIMEOUT_MS, limit.signal).catch(() => undefined);
+    await Promise.race([removal, master.ended, late]);
+    // Its timer would keep the process from its end.
+    limit.abort();
     // The connection carries the responses to requests that came through it.
     await peer.close();
     await master.end();

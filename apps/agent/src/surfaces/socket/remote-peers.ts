@@ -55,7 +55,10 @@ export class RemotePeers implements PeerServer {
       close: async () => {
         await placed.remove();
         await closeServer(server, () => undefined);
-        await Promise.race([lender.revoke(entry.host), clock.sleep(REVOCATION_WAIT_MS)]);
+        const limit = new AbortController();
+        const late = clock.sleep(REVOCATION_WAIT_MS, limit.signal).catch(() => undefined);
+        await Promise.race([lender.revoke(entry.host), late]);
+        limit.abort();
       },
     };
   }
