@@ -15,7 +15,7 @@ const NEW: NewRemote = { host: "build", settings: {}, hostKey: undefined, accept
 describe("ForwardsOnDemand", () => {
   let folder: TempFolder;
   let file: string;
-  /** What was called of the built forwards. */
+  /** Methods of the built forwards that were called. */
   let calls: string[];
   let builds: number;
   let hasLeftovers: boolean;
