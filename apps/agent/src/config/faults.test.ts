@@ -16,6 +16,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
     "3:51: agent.keys[0].hosts: matches no host, because every pattern begins with '!'",
   "agent-hosts-in-one-text":
     "3:59: agent.keys[0].hosts[0]: expected one pattern of host names, such as *.example.com",
+  "agent-key-lifetime-too-long": "2:10: agent.key_lifetime: must be at most 14d",
   "agent-path-prefix-climbs":
     '3:33: agent.keys[0].path_prefix: the path "a/../b" cannot be used: it has a ".." segment',
   "agent-relay-to-itself": "4:11: agent.relay[0]: is a socket of this SSH agent itself",

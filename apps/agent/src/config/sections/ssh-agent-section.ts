@@ -9,6 +9,8 @@ import { secretFolderPath } from "./secret-folder-path.ts";
 const MIN_CERTIFICATE_TTL_MS = 60_000;
 /** A passphrase that has to be typed again more often is left out by its user; in milliseconds. */
 const MIN_KEY_LIFETIME_MS = 60_000;
+/** A key that is opened for longer is as good as one without a passphrase; in milliseconds. Timers end at 24 days. */
+const MAX_KEY_LIFETIME_MS = 14 * 24 * 3_600_000;
 /** The agent behind this variable of the daemon's environment. */
 export const SSH_AUTH_SOCK = "SSH_AUTH_SOCK";
 
@@ -83,7 +85,7 @@ export const sshAgentSection = z
     unix: z.strictObject({ path: ownSocketPath.optional() }).prefault({}),
     confirm: confirm.default("never"),
     /** How long a key with a passphrase stays usable after the passphrase was typed. */
-    key_lifetime: duration({ min: MIN_KEY_LIFETIME_MS }).prefault("12h"),
+    key_lifetime: duration({ min: MIN_KEY_LIFETIME_MS, max: MAX_KEY_LIFETIME_MS }).prefault("12h"),
     keys: z.array(keySource).prefault([{ source: "enrolments" }]),
     /** Agents whose keys are listed too. */
     relay: z
