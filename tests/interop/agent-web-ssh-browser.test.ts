@@ -161,6 +161,14 @@ describe("the pages of remotes and of the SSH agent in Chromium", { timeout: TIM
       "a remote with everything",
       ({ page, server }) => page.goto(`${server.url}/ui/remotes/build.example.com/`),
     ],
+    ["the peer socket, with a question", ({ page, server }) => page.goto(`${server.url}/ui/peer-socket/`)],
+    [
+      "the overview, with questions of hosts and of the SSH agent",
+      async ({ page, server }) => {
+        await page.goto(`${server.url}/ui/`);
+        await page.getByText("The SSH agent waits for your answer").waitFor();
+      },
+    ],
     ["a remote without a key", ({ page, server }) => page.goto(`${server.url}/ui/remotes/none/`)],
     ["a remote with a long name", ({ page, server }) => page.goto(`${server.url}/ui/remotes/${LONG}/`)],
     ["the SSH agent, with everything", ({ page, server }) => page.goto(`${server.url}/ui/agent/`)],
@@ -176,6 +184,15 @@ describe("the pages of remotes and of the SSH agent in Chromium", { timeout: TIM
   for (const [name, show] of pages) {
     it(`${name}: fits, passes the accessibility check, runs no markup [agent 26.15]`, async () => {
       await using site = await open({ remotes: everyRemote(), agent: everyKey() });
+      const peers = {
+        socket: `/run/${LONG}`,
+        offers: ["token"],
+        token_handouts: 1,
+        last_token_handout_at: null,
+        tokens: site.remotes.get("build.example.com").tokens,
+      };
+      const { server, remotes, agent } = site;
+      server.view.set({ status: { peers, remotes: remotes.list(), ssh_agent: agent.status() } });
       await show(site);
       await assertFits(site.page);
       assert.deepEqual(faultsOf(site), []);
