@@ -1,4 +1,4 @@
-import { ifExists, writeAtomically } from "@devplat/base";
+import { ifExists, systemCode, writeAtomically } from "@devplat/base";
 import { randomBytes } from "node:crypto";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -93,7 +93,7 @@ export class ControlFolder {
       const record = await readRecord(join(path, name));
       if (record === undefined || (await processStart(record.pid)) !== record.started) continue;
       // It has not obeyed its socket.
-      process.kill(record.pid, "SIGKILL");
+      killIfThere(record.pid);
     }
     await Promise.all(names.map((name) => rm(join(path, name), { recursive: true, force: true })));
   }
@@ -112,6 +112,15 @@ async function readRecord(path: string): Promise<z.infer<typeof recordSchema> | 
     return recordSchema.safeParse(JSON.parse(await readFile(path, "utf8"))).data;
   } catch {
     return undefined;
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    // It has ended in the meantime: the end of the daemon before ends it as well.
+    if (systemCode(error) !== "ESRCH") throw error;
   }
 }
 
