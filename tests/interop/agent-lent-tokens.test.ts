@@ -390,6 +390,7 @@ describe("tokens lent over the peer socket", { timeout: TIMEOUT_MS }, () => {
     assert.equal((await subject.lend()).status, 503);
     await page.post("/ui/peer-socket/", { action: "refuse" });
     for (let n = 0; n < 2; n++) assert.equal((await subject.lend()).body["code"], "token_not_lendable");
+    assert.match((await subject.lent()).problem ?? "", /has refused it/);
     const refused = await remote.agent(["secrets", "list"]);
     assert.match(refused.stderr, /the user of the workstation has refused it/);
     await subject.stop();

@@ -1,5 +1,6 @@
 import { messageOf, type Clock, type Logger } from "@devplat/base";
 import type { LendingKeys } from "../../../config/sections/lending.ts";
+import { ForwardError } from "../errors/forward-error.ts";
 import { notLendable } from "./child-token-store.ts";
 import {
   DEFAULT_TOKEN_TTL_MS,
@@ -41,6 +42,8 @@ export class TokenLender {
   readonly #parts: TokenLenderParts;
   readonly #consents: Consents;
   readonly #listeners = new Set<() => void>();
+  /** Why the last request of a borrower had no consent. */
+  readonly #refusals = new Map<string, string>();
   /** Why nothing is lent for now. */
   #suspended: string | undefined;
   readonly #stopped = new AbortController();
@@ -70,9 +73,11 @@ export class TokenLender {
     let takeBack: (() => void) | undefined;
     try {
       takeBack = this.#consents.use(key, settings.ask);
+      this.#refusals.delete(key);
       return await children.lend(key, settings);
     } catch (error) {
       takeBack?.();
+      if (takeBack === undefined && !isPending(error)) this.#refusals.set(key, messageOf(error));
       throw error;
     } finally {
       this.#changed();
@@ -94,7 +99,7 @@ export class TokenLender {
     return {
       tokens: lending?.tokens ?? [],
       addedPolicies: lending?.addedPolicies ?? [],
-      problem: lending?.problem,
+      problem: this.#refusals.get(key) ?? lending?.problem,
       asking: this.#consents.isAsking(key),
     };
   }
@@ -103,6 +108,7 @@ export class TokenLender {
   async revoke(borrower: string): Promise<void> {
     const key = keyOf(borrower);
     this.#consents.end(key);
+    this.#refusals.delete(key);
     await this.#parts.children?.revoke(key);
     this.#changed();
   }
@@ -180,6 +186,10 @@ export function loanSettings(keys: LendingKeys): LoanSettings {
     ttlMs: keys.token_ttl ?? DEFAULT_TOKEN_TTL_MS,
     ask: keys.ask ?? "never",
   };
+}
+
+function isPending(error: unknown): boolean {
+  return error instanceof ForwardError && error.code === "consent_pending";
 }
 
 /** The host of a remote is compared without case. */
