@@ -77,7 +77,7 @@ export class SshAgentServer {
         logger.warn({ socket: this.#path, uid: peer.uid }, "SSH agent refused a program of another user");
         socket.destroy();
       } else if (!socket.destroyed) {
-        serveConnection(socket, handlerFor(peer.process));
+        serveConnection(socket, handlerFor(peer.process), logger);
       }
     } catch (error) {
       logger.error({ err: error }, "connection to the SSH agent failed");

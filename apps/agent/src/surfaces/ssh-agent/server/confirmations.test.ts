@@ -159,6 +159,15 @@ describe("Confirmations", () => {
     assert.deepEqual(await Promise.all(results), [true, true, false]);
   });
 
+  it("a question that fails after its caller has left harms nobody", async () => {
+    const { questions, confirmations } = stand();
+    questions.answerWith = async () => {
+      throw new Error("a fault of the program");
+    };
+    await assert.rejects(confirmations.confirm(confirmation({ caller: undefined }), AbortSignal.abort()));
+    await assert.rejects(confirmations.confirm(confirmation(), live()), /a fault of the program/);
+  });
+
   it("forgets its answers when it is cleared", async () => {
     const { questions, confirmations } = stand();
     await confirmations.confirm(confirmation(), live());

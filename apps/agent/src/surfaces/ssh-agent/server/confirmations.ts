@@ -75,11 +75,11 @@ export class Confirmations {
     const gone = new AbortController();
     const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(QUESTION_TIMEOUT_MS)]);
     const question: OpenQuestion = { answer: this.#ask(confirmation, signal), gone, waiting: 0 };
-    if (group === undefined) return question;
-    this.#open.set(group, question);
+    if (group !== undefined) this.#open.set(group, question);
     const remove = (): void => {
-      if (this.#open.get(group) === question) this.#open.delete(group);
+      if (group !== undefined && this.#open.get(group) === question) this.#open.delete(group);
     };
+    // Its failure is handled here as well: all who waited may have left.
     void question.answer.then(remove, remove);
     return question;
   }

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { Logger } from "@devplat/base";
 import {
   AgentFrameReader,
   MAX_AGENT_MESSAGE_BYTES,
@@ -22,7 +23,7 @@ export interface MessageHandler {
  * Reads messages from a connection and writes an answer for each. It holds one message that is answered, at most one more
  * with a chunk, and one answer. A client that sends more waits until its answers are read.
  */
-export function serveConnection(socket: Socket, handler: MessageHandler): void {
+export function serveConnection(socket: Socket, handler: MessageHandler, logger: Logger): void {
   const reader = new AgentFrameReader();
   const gone = new AbortController();
   let heldBytes = 0;
@@ -44,8 +45,9 @@ export function serveConnection(socket: Socket, handler: MessageHandler): void {
       }
     } catch (error) {
       close();
-      // A message that is too long: what follows cannot be read.
-      if (!(error instanceof SshProtocolError) && !gone.signal.aborted) throw error;
+      // After a message that is too long nothing more can be read.
+      if (!(error instanceof SshProtocolError))
+        logger.error({ err: error }, "connection to the SSH agent failed");
     } finally {
       isBusy = false;
     }
