@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { run, tempFolder, until, type TempFolder } from "@devplat/testkit";
+import { run, runAtTerminal, tempFolder, until, type TempFolder } from "@devplat/testkit";
 import { buildAgent } from "../../tools/build/agent.ts";
 import manifest from "../../apps/agent/package.json" with { type: "json" };
 import { assertEditsLargeFile, LARGE_RULE } from "./agent-large-file.ts";
@@ -54,6 +54,25 @@ rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}, ${LARGE_RUL
         0,
         "nothing was looked at",
       );
+    });
+
+    it("encrypts an SSH key in a thread", async () => {
+      const home = await place();
+      await home.configure("store: {driver: embedded}\nenrolments: {ssh/key: {engine: ssh}}\n");
+      const passphrase = "correct horse";
+      const { code, shown } = await runAtTerminal(program(), ["enrol", "run", "ssh/key"], {
+        env: home.env,
+        answers: [
+          [/passphrase: /, passphrase],
+          [/passphrase again: /, passphrase],
+        ],
+      });
+      assert.equal(code, 0, shown);
+      const stored = await run(program(), ["secrets", "get", "ssh/key", "private_key"], { env: home.env });
+      assert.equal(stored.code, 0, stored.stderr);
+      const file = await home.write("key", stored.stdout);
+      assert.equal((await run("ssh-keygen", ["-y", "-P", passphrase, "-f", file])).code, 0);
+      assert.notEqual((await run("ssh-keygen", ["-y", "-P", "wrong", "-f", file])).code, 0);
     });
 
     it("run syncs, edits a large file in a thread, and serves complete pages [agent 13.7]", async () => {
