@@ -192,6 +192,18 @@ describe("the SSH agent of the daemon", { timeout: TIMEOUT_MS }, () => {
     }
   });
 
+  it("a managed forward logs in with a key of the SSH agent", async () => {
+    const { signatures } = await status();
+    const target = [sshd.address, "--port", String(sshd.port), "--socket", at("forward/daemon.sock")];
+    await home.ok("ssh", "add", ...target, "--accept-host-key");
+    await until(
+      async () => (await home.ok("ssh", "list")).includes(" connected "),
+      () => agent.log(),
+    );
+    assert.ok((await status()).signatures.signed > signatures.signed);
+    await home.ok("ssh", "remove", sshd.address);
+  });
+
   it("a key with a passphrase asks by SSH_ASKPASS, once", async () => {
     assert.equal((await signWith("asked.pub")).code, 0, agent.log());
     assert.equal((await signWith("asked.pub")).code, 0);
