@@ -191,6 +191,21 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
     assert.deepEqual(await journal.read(), []);
   });
 
+  it("one that is checked while its forward ends is revoked and not handed out", async (t) => {
+    const checked: Secret[] = [];
+    const original = store.isLive.bind(store);
+    t.mock.method(store, "isLive", async (token: Secret) => {
+      checked.push(token);
+      await tokens.revokeLeft();
+      assert.ok(await original(token), "a child that is being granted is not left over");
+      await tokens.revoke("dev");
+      return true;
+    });
+    await assert.rejects(tokens.lend("dev", SETTINGS), notLendable(/the forward has ended/));
+    assert.equal(await original(checked[0] ?? assert.fail()), false);
+    assert.deepEqual([tokens.status("dev").tokens, await journal.read()], [[], []]);
+  });
+
   it("outlives a crash only until the next start; its record is encrypted", async () => {
     const { token } = await tokens.lend("dev", SETTINGS);
     const bytes = await readFile(join(folder.path, "lent"), "latin1");

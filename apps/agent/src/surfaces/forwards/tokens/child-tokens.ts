@@ -81,6 +81,8 @@ export class ChildTokens {
   readonly #borrowers = new Map<string, Borrower>();
   /** Every child that may be alive. */
   readonly #live = new Set<JournalEntry>();
+  /** Children that the store has granted and nobody has yet. */
+  readonly #unchecked = new Set<JournalEntry>();
   readonly #writes = new Serializer();
   #recovery: Promise<void> = Promise.resolve();
 
@@ -142,7 +144,8 @@ export class ChildTokens {
   /** Tries again to revoke the children that nobody uses and that the store has not revoked yet. */
   async revokeLeft(): Promise<void> {
     const used = [...this.#borrowers.values()].flatMap(({ current, former }) => [current, ...former]);
-    const left = [...this.#live].filter((entry) => !used.some((child) => child === entry));
+    const kept = new Set<JournalEntry | undefined>([...used, ...this.#unchecked]);
+    const left = [...this.#live].filter((entry) => !kept.has(entry));
     await Promise.all(left.map((entry) => this.#revoke(entry)));
   }
 
@@ -200,28 +203,17 @@ export class ChildTokens {
     const granted = await store.grant({ policies: settings.policies, ttlMs: settings.ttlMs });
     const child: Child = { ...granted, owner, lastUsedAt: undefined, handouts: 0 };
     this.#live.add(child);
-    // Written down before anybody has it: from now on the next start can revoke it.
-    await this.#writeJournal();
-    const added =
-      settings.policies === undefined ? [] : withoutAll(granted.identityPolicies, settings.policies);
-    borrower.addedPolicies = added;
-    if (borrower.epoch !== epoch) {
+    this.#unchecked.add(child);
+    try {
+      // Written down before anybody has it: from now on the next start can revoke it.
+      await this.#writeJournal();
+      await this.#check(child, borrower, settings);
+      if (borrower.epoch !== epoch) throw ended();
+    } catch (error) {
       await this.#revoke(child);
-      throw ended();
-    }
-    if (!(await store.isLive(child.token))) {
-      await this.#revoke(child);
-      throw notLendable(
-        "the child token may not look itself up",
-        "Add 'default' or an equal policy to 'policies', and to the workstation's own token.",
-      );
-    }
-    if (settings.policiesStrict && added.length > 0) {
-      await this.#revoke(child);
-      throw notLendable(
-        `the store adds: ${added.join(", ")}`,
-        "Add them to 'policies', or set 'policies_strict: false'.",
-      );
+      throw error;
+    } finally {
+      this.#unchecked.delete(child);
     }
     logger.info(
       { borrower: owner, expires_at: new Date(child.expiresAt).toISOString() },
@@ -229,6 +221,24 @@ export class ChildTokens {
     );
     borrower.current = child;
     return child;
+  }
+
+  /** @throws ForwardError `token_not_lendable` for a child that must not be handed out */
+  async #check(child: Child, borrower: Borrower, { policies, policiesStrict }: LendSettings): Promise<void> {
+    const added = policies === undefined ? [] : withoutAll(child.identityPolicies, policies);
+    borrower.addedPolicies = added;
+    if (!(await this.#parts.store.isLive(child.token))) {
+      throw notLendable(
+        "the child token may not look itself up",
+        "Add 'default' or an equal policy to 'policies', and to the workstation's own token.",
+      );
+    }
+    if (policiesStrict && added.length > 0) {
+      throw notLendable(
+        `the store adds: ${added.join(", ")}`,
+        "Add them to 'policies', or set 'policies_strict: false'.",
+      );
+    }
   }
 
   /** Counts a handout. The second one of a new child shows that the borrower has it, and the children before it go. */
