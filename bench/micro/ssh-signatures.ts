@@ -1,16 +1,8 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { createConnection, type Socket } from "node:net";
 import { join } from "node:path";
-import {
-  AgentFrameReader,
-  decodeAgentAnswer,
-  decodePublicKeyLine,
-  encodeAgentFrame,
-  encodeAgentRequest,
-  type AgentRequest,
-} from "@devplat/ssh-protocol";
+import { decodePublicKeyLine, type AgentRequest } from "@devplat/ssh-protocol";
+import { medianOf } from "../lib/agent-requests.ts";
 import { run as runProgram, tempFolder, until } from "@devplat/testkit";
 import type { Report } from "../lib/report.ts";
 import { interleave, summarize } from "../lib/statistics.ts";
@@ -44,8 +36,8 @@ export async function run(rounds: number): Promise<Report> {
     for (const [what, request] of Object.entries(requests)) {
       const samples = await interleave(
         {
-          ours: () => medianOf(at("ours.sock"), request),
-          reference: () => medianOf(at("reference.sock"), request),
+          ours: () => medianOf(at("ours.sock"), request, REQUESTS),
+          reference: () => medianOf(at("reference.sock"), request, REQUESTS),
         },
         rounds,
       );
@@ -67,34 +59,5 @@ export async function run(rounds: number): Promise<Report> {
   } finally {
     for (const child of children) child.kill();
     await folder.remove();
-  }
-}
-
-/** Median time of a request in microseconds; every answer is decoded. */
-async function medianOf(socket: string, request: AgentRequest): Promise<number> {
-  const connection = createConnection(socket);
-  await once(connection, "connect");
-  const message = encodeAgentFrame(encodeAgentRequest(request));
-  const times: number[] = [];
-  for (let count = 0; count < REQUESTS; count++) {
-    const start = performance.now();
-    await answerTo(connection, message);
-    times.push((performance.now() - start) * 1000);
-  }
-  connection.destroy();
-  return summarize(times).median;
-}
-
-async function answerTo(connection: Socket, message: Buffer): Promise<void> {
-  const reader = new AgentFrameReader();
-  connection.write(message);
-  for (;;) {
-    const [chunk] = (await once(connection, "data")) as [Buffer];
-    reader.push(chunk);
-    const next = reader.next();
-    if (next === undefined) continue;
-    const { type } = decodeAgentAnswer(next);
-    if (type !== "signature" && type !== "identities") throw new Error(`the agent answered ${type}`);
-    return;
   }
 }
