@@ -25,7 +25,7 @@ import { Renderer } from "../sync/content/rule-content.ts";
 import { StateFile } from "../sync/state.ts";
 import { StoreWatch } from "../sync/store-watch.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
-import { NetworkWatch, systemView } from "../surfaces/forwards/network-watch.ts";
+import { SleepWatch, systemBootMs } from "../sleep-watch.ts";
 import { SshAgentOnDemand } from "../surfaces/ssh-agent/server/ssh-agent-on-demand.ts";
 import { ForwardsOnDemand } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { SurfaceGroup, type Surface } from "../surfaces/surface.ts";
@@ -193,11 +193,11 @@ function forwardsOnDemand(
 /** The SSH agent of this daemon. Its code is loaded only when `agent.enabled` is set. */
 function sshAgentOnDemand(host: Host, parts: SshAgentFoundation): SshAgentOnDemand {
   const { clock, logger } = host;
-  const watch = new NetworkWatch({ view: { ...systemView, network: async () => "" }, clock });
+  const sleep = new SleepWatch({ bootMs: systemBootMs, clock });
   return new SshAgentOnDemand({
     config: () => parts.current().config,
     build: async () => (await import("./ssh-agent.ts")).assembleSshAgent(host, parts),
-    hasSlept: async () => (await watch.look()) === "wake",
+    hasSlept: () => sleep.look(),
     clock,
     logger,
   });

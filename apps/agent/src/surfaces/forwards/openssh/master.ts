@@ -1,7 +1,8 @@
 import { messageOf, systemCode, type Clock } from "@devplat/base";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { lstat, readdir, readFile } from "node:fs/promises";
+import { readdirSync, readFileSync } from "node:fs";
+import { lstat } from "node:fs/promises";
 import {
   connectionConfiguration,
   REMOTE_ALIAS,
@@ -178,7 +179,7 @@ export class Master {
     const stop = new AbortController();
     void this.#exited.then(() => stop.abort());
     while (this.#isRunning()) {
-      const excess = await excessOf(this.#child.pid ?? 0);
+      const excess = excessOf(this.#child.pid ?? 0);
       if (excess !== undefined) return await this.end({ class: "local", message: excess, waitLong: true });
       await clock.sleep(LIMIT_CHECK_MS, stop.signal).catch(() => undefined);
     }
@@ -201,13 +202,14 @@ async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** The limit that a process exceeds; undefined also where that cannot be seen. */
-async function excessOf(pid: number): Promise<string | undefined> {
+/**
+ * The limit that a process exceeds; undefined also where that cannot be seen. The kernel answers from memory, so waiting
+ * for a thread would cost more than the read.
+ */
+function excessOf(pid: number): string | undefined {
   try {
-    const [status, descriptors] = await Promise.all([
-      readFile(`/proc/${pid}/status`, "utf8"),
-      readdir(`/proc/${pid}/fd`),
-    ]);
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const descriptors = readdirSync(`/proc/${pid}/fd`);
     const memory = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0);
     if (memory > MAX_MEMORY_KB) return `ssh took more than ${MAX_MEMORY_KB / 1024} MB of memory`;
     if (descriptors.length > MAX_DESCRIPTORS) return `ssh opened more than ${MAX_DESCRIPTORS} descriptors`;

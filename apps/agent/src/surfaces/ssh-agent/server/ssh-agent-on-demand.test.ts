@@ -39,7 +39,7 @@ class Recorder {
   readonly onDemand = new SshAgentOnDemand({
     config: () => config(this.enabled),
     build: async () => this.#build(),
-    hasSlept: async () => {
+    hasSlept: () => {
       const { slept } = this;
       this.slept = false;
       return slept;

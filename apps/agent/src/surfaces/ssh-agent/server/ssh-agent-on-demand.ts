@@ -25,7 +25,7 @@ export interface SshAgentOnDemandParts {
   /** Loads the code. */
   readonly build: () => Promise<BuiltSshAgent>;
   /** Whether this host has slept since the last call. */
-  readonly hasSlept: () => Promise<boolean>;
+  readonly hasSlept: () => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -132,7 +132,7 @@ export class SshAgentOnDemand implements Surface {
   async #watchSleep({ agent }: BuiltSshAgent, signal: AbortSignal): Promise<void> {
     const { hasSlept, clock, logger } = this.#parts;
     while (!signal.aborted) {
-      if (await hasSlept()) {
+      if (hasSlept()) {
         logger.info({}, "keys of the SSH agent are forgotten after sleep");
         agent.forget();
       }
