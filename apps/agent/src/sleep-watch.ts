@@ -7,7 +7,7 @@ const SLEEP_MS = 2000;
 export interface SleepWatchParts {
   /** Milliseconds since the start of this host, with the time that it slept. */
   readonly bootMs: () => number;
-  /** Its monotonic time stands still while the host sleeps. */
+  /** Its monotonic time does not pass while the host sleeps. */
   readonly clock: Pick<Clock, "monotonic">;
 }
 
