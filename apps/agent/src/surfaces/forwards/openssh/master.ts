@@ -22,7 +22,7 @@ const DRAIN_MS = 1000;
 /** Time from SIGTERM to SIGKILL, in milliseconds. */
 const KILL_AFTER_MS = 2000;
 /** How often the memory and the descriptors of the process are looked at, in milliseconds. */
-const LIMIT_CHECK_MS = 5000;
+const LIMIT_CHECK_MS = 15_000;
 /** One forward needs 10 MB and a descriptor for each connection, of which the peer socket takes 32. */
 const MAX_MEMORY_KB = 128 * 1024;
 const MAX_DESCRIPTORS = 256;
