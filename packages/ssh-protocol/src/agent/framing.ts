@@ -19,6 +19,11 @@ export class AgentFrameReader {
   #parts: Buffer[] = [];
   #held = 0;
 
+  /** Bytes of messages that {@link next} has not returned yet. */
+  get heldBytes(): number {
+    return this.#held;
+  }
+
   push(chunk: Buffer): void {
     this.#parts.push(chunk);
     this.#held += chunk.length;

@@ -4,6 +4,7 @@ import type { Logger } from "@devplat/base";
 import { descriptorPath } from "../../listening/activation.ts";
 import { checkActivated, listenOnPath, type PlacedSocket } from "../../listening/socket-place.ts";
 import { findPeer, type PeerProcess } from "../peer-process/peer-process.ts";
+import { OpenConnections } from "./open-connections.ts";
 import { serveConnection, type MessageHandler } from "./serve-connection.ts";
 
 /** Concurrent connections of one socket. Forwarded agents keep theirs as long as a program on the other host uses it. */
@@ -23,7 +24,7 @@ export interface AgentServerOptions {
 export class SshAgentServer {
   readonly #options: AgentServerOptions;
   readonly #server: Server;
-  readonly #connections = new Set<Socket>();
+  readonly #connections = new OpenConnections(MAX_CONNECTIONS);
   #path: string;
   #placed: PlacedSocket | undefined;
 
@@ -32,10 +33,6 @@ export class SshAgentServer {
     this.#path = options.path;
     // Nothing is read before the other process is known.
     this.#server = createServer({ pauseOnConnect: true }, (socket) => void this.#accept(socket));
-    this.#server.maxConnections = MAX_CONNECTIONS;
-    this.#server.on("drop", () => {
-      options.logger.warn({ socket: this.#path }, "SSH agent has too many connections: one is closed");
-    });
   }
 
   get path(): string {
@@ -58,7 +55,7 @@ export class SshAgentServer {
   async stop(): Promise<void> {
     // The file first, so that no new client connects.
     await this.#placed?.remove();
-    for (const socket of this.#connections) socket.destroy();
+    for (const socket of this.#connections.sockets) socket.destroy();
     if (!this.#server.listening) return;
     const closed = once(this.#server, "close");
     this.#server.close();
@@ -66,20 +63,24 @@ export class SshAgentServer {
   }
 
   async #accept(socket: Socket): Promise<void> {
-    this.#connections.add(socket);
-    socket.once("close", () => this.#connections.delete(socket));
     // Until it is served: a client may leave at any time.
     socket.on("error", () => undefined);
     const { logger, handlerFor } = this.#options;
+    if (this.#connections.add(socket) !== undefined) {
+      logger.warn({ socket: this.#path }, "SSH agent has too many connections: one is closed");
+    }
+    if (socket.destroyed) return;
     try {
       const peer = await findPeer(socket);
       if (peer.owner === "other") {
         logger.warn({ socket: this.#path, uid: peer.uid }, "SSH agent refused a program of another user");
         socket.destroy();
       } else if (!socket.destroyed) {
-        serveConnection(socket, handlerFor(peer.process), logger);
+        const onMessage = (): void => this.#connections.touch(socket);
+        this.#connections.serve(socket, serveConnection(socket, handlerFor(peer.process), logger, onMessage));
       }
     } catch (error) {
+      if (socket.destroyed) return;
       logger.error({ err: error }, "connection to the SSH agent failed");
       socket.destroy();
     }

@@ -111,6 +111,10 @@ export class AgentSession {
     this.#relays = isLoop ? [] : scope.relays.map((agent) => agent.connect());
   }
 
+  get isForwarded(): boolean {
+    return this.#chain.isBroken || this.#chain.sessions.some((session) => session.isForwarding);
+  }
+
   /** @param message without its length */
   async answer(message: Buffer, signal: AbortSignal): Promise<AgentAnswer> {
     try {

@@ -169,7 +169,7 @@ describe("messages of a hostile client", () => {
     });
   });
 
-  it("the 65th connection is closed, and a free place is used again", async () => {
+  it("the 65th connection closes the one that is idle for the longest time", async () => {
     await withAgent(async ({ test }) => {
       const clients: RawClient[] = [];
       for (let count = 0; count < 64; count++) {
@@ -177,14 +177,54 @@ describe("messages of a hostile client", () => {
         assert.equal((await client.ask({ type: "identities" }))?.type, "identities");
         clients.push(client);
       }
-      using refused = await RawClient.connect(test.socket);
-      refused.sendMessage(Buffer.of(11));
-      assert.equal(await refused.next(), undefined);
-      clients.pop()?.[Symbol.dispose]();
-      await until(async () => {
-        using next = await RawClient.connect(test.socket);
-        return (await next.ask({ type: "identities" }))?.type === "identities";
-      });
+      const [first, second] = clients;
+      assert.ok(first !== undefined && second !== undefined);
+      assert.equal((await first.ask({ type: "identities" }))?.type, "identities");
+      using next = await RawClient.connect(test.socket);
+      assert.equal((await next.ask({ type: "identities" }))?.type, "identities");
+      assert.equal(await second.next(), undefined);
+      assert.deepEqual(
+        clients.filter((each) => each.isClosed),
+        [second],
+      );
+      for (const client of clients) client[Symbol.dispose]();
+    });
+  });
+
+  it("150 connections with half a message do not keep ssh-add out", async () => {
+    await withAgent(async ({ test }) => {
+      const clients: RawClient[] = [];
+      for (let count = 0; count < 150; count++) {
+        const client = await RawClient.connect(test.socket);
+        client.send(Buffer.of(0, 0, 0, 9, 11));
+        clients.push(client);
+      }
+      const listed = await test.run("ssh-add", ["-l"]);
+      assert.equal(listed.code, 0, listed.stderr);
+      assert.match(listed.stdout, /free/);
+      await until(() => clients.filter((each) => !each.isClosed).length < 64);
+      for (const client of clients) client[Symbol.dispose]();
+    });
+  });
+
+  it("forwarded connections are closed before idle ones of this machine", async () => {
+    await withAgent(async ({ test, web, source }) => {
+      using local = await RawClient.connect(test.socket);
+      assert.equal((await local.ask({ type: "identities" }))?.type, "identities");
+      const clients: RawClient[] = [];
+      for (let count = 0; count < 150; count++) {
+        const client = await RawClient.connect(test.socket);
+        assert.equal((await client.ask(bind(web, randomBytes(32), true)))?.type, "success");
+        client.send(Buffer.of(0, 0, 0, 9, 11));
+        clients.push(client);
+      }
+      const { listings } = source;
+      source.change();
+      assert.equal((await local.ask({ type: "identities" }))?.type, "identities");
+      assert.equal(source.listings, listings + 1);
+      const listed = await test.run("ssh-add", ["-l"]);
+      assert.equal(listed.code, 0, listed.stderr);
+      assert.equal(local.isClosed, false);
       for (const client of clients) client[Symbol.dispose]();
     });
   });

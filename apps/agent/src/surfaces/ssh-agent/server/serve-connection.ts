@@ -12,22 +12,43 @@ import {
 /** A client that does not read its answer for so long is disconnected, in milliseconds. */
 const SLOW_READER_MS = 30_000;
 
+/** A message must be complete this long after its first byte, in milliseconds. Clients send one without a pause. */
+const MESSAGE_TIMEOUT_MS = 10_000;
+
 /** Answers the messages of one connection. */
 export interface MessageHandler {
+  /** The connection comes from another host, or nobody knows where it comes from. */
+  readonly isForwarded: boolean;
   /** @param message without its length @param signal fires when the client is gone */
   answer(message: Buffer, signal: AbortSignal): Promise<AgentAnswer>;
   close(): void;
 }
 
+/** State of a connection that is served. */
+export interface ServedConnection {
+  readonly isForwarded: boolean;
+  /** An answer is not ready yet. A client that does not read an answer which is ready does not count. */
+  readonly isAnswering: boolean;
+}
+
 /**
  * Reads messages from a connection and writes an answer for each. It holds one message that is answered, at most one more
- * with a chunk, and one answer. A client that sends more waits until its answers are read.
+ * with a chunk, and one answer. A client that sends more waits until its answers are read. A client that
+ * does not complete a message in time is disconnected.
+ *
+ * @param onMessage called for each complete message
  */
-export function serveConnection(socket: Socket, handler: MessageHandler, logger: Logger): void {
+export function serveConnection(
+  socket: Socket,
+  handler: MessageHandler,
+  logger: Logger,
+  onMessage: () => void = () => undefined,
+): ServedConnection {
   const reader = new AgentFrameReader();
   const gone = new AbortController();
-  let heldBytes = 0;
   let isBusy = false;
+  let isAnswering = false;
+  let limit: NodeJS.Timeout | undefined;
   const close = (): void => {
     gone.abort();
     socket.destroy();
@@ -37,11 +58,15 @@ export function serveConnection(socket: Socket, handler: MessageHandler, logger:
     isBusy = true;
     try {
       for (let message = reader.next(); message !== undefined; message = reader.next()) {
-        heldBytes -= message.length;
+        clearTimeout(limit);
+        limit = undefined;
+        onMessage();
+        isAnswering = true;
         const answer = await handler.answer(message, gone.signal);
+        isAnswering = false;
         if (gone.signal.aborted) return;
         if (!socket.write(encodeAgentFrame(encodeAgentAnswer(answer)))) await drained(socket, gone.signal);
-        if (heldBytes <= MAX_AGENT_MESSAGE_BYTES) socket.resume();
+        if (reader.heldBytes <= MAX_AGENT_MESSAGE_BYTES) socket.resume();
       }
     } catch (error) {
       close();
@@ -51,20 +76,29 @@ export function serveConnection(socket: Socket, handler: MessageHandler, logger:
     } finally {
       isBusy = false;
     }
+    if (reader.heldBytes > 0 && !gone.signal.aborted) limit ??= setTimeout(close, MESSAGE_TIMEOUT_MS);
   };
   socket.on("data", (chunk: Buffer) => {
     reader.push(chunk);
-    heldBytes += chunk.length;
-    if (heldBytes > MAX_AGENT_MESSAGE_BYTES) socket.pause();
+    if (reader.heldBytes > MAX_AGENT_MESSAGE_BYTES) socket.pause();
     void work();
   });
   socket.once("error", close);
   socket.once("end", close);
   socket.once("close", () => {
+    clearTimeout(limit);
     gone.abort();
     handler.close();
   });
   socket.resume();
+  return {
+    get isForwarded() {
+      return handler.isForwarded;
+    },
+    get isAnswering() {
+      return isAnswering;
+    },
+  };
 }
 
 async function drained(socket: Socket, signal: AbortSignal): Promise<void> {
