@@ -72,6 +72,7 @@ export function assembleSshAgent(host: Host, parts: SshAgentFoundation): BuiltSs
   };
   const agent = new SshAgent({
     sources: () => sources.list,
+    lookAgain: () => sources.lookAgain(),
     unlockKey: limitUnlocking((name, passphrase) => sources.unlockKey(name, passphrase), clock),
     questions,
     settings,

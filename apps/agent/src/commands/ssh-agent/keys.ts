@@ -1,25 +1,30 @@
 import { flagOf, printResult } from "@devplat/cli";
 import { printLine, printText } from "@devplat/base/terminal";
+import { BRAND } from "../../brand.ts";
 import { AgentError } from "../../errors.ts";
 import { sshAgentStatusSchema } from "../../ssh-agent-view.ts";
 import type { Invocation, RunCommand } from "../common/command.ts";
 import { openContext } from "../common/context.ts";
-import { DaemonRequests } from "../common/daemon-request.ts";
+import { DaemonRefusal, DaemonRequests } from "../common/daemon-request.ts";
 import { ask } from "../common/prompt.ts";
 import { readStandardInput } from "../common/standard-input.ts";
 import { agentSocket } from "./agent-socket.ts";
-import { keyLines } from "./ssh-agent-text.ts";
+import { LOCKED_LINE, keyLines } from "./ssh-agent-text.ts";
 
 const STATUS_PATH = "/api/v1/ssh-agent";
+/** The daemon gives up before. In milliseconds. */
+const REFRESH_TIMEOUT_MS = 15_000;
 /** Opening a key takes up to some seconds, because its passphrase is stretched on purpose. In milliseconds. */
 const UNLOCK_TIMEOUT_MS = 60_000;
 /** Longest passphrase from standard input, in bytes. */
 const MAX_PASSPHRASE_BYTES = 1024;
 
-/** The keys of the SSH agent, by source. */
+/** The keys of the SSH agent, by source. The daemon asks the store for them first. */
 export const list: RunCommand = async (invocation) => {
   const { requests } = await open(invocation);
-  const status = sshAgentStatusSchema.parse(await requests.get(STATUS_PATH));
+  const status = sshAgentStatusSchema.parse(
+    await requests.change(`${STATUS_PATH}/refresh`, { timeoutMs: REFRESH_TIMEOUT_MS }),
+  );
   printResult(invocation.options, status, () => printText(`${keyLines(status).join("\n")}\n`));
   return 0;
 };
@@ -35,10 +40,17 @@ export const unlock: RunCommand = async (invocation) => {
     return 0;
   }
   const passphrase = await passphraseFor(name, invocation);
-  await requests.change(`${STATUS_PATH}/keys/unlock`, {
-    body: { name, passphrase },
-    timeoutMs: UNLOCK_TIMEOUT_MS,
-  });
+  try {
+    await requests.change(`${STATUS_PATH}/keys/unlock`, {
+      body: { name, passphrase },
+      timeoutMs: UNLOCK_TIMEOUT_MS,
+    });
+  } catch (error) {
+    if (!(error instanceof DaemonRefusal) || error.problem !== "key_unknown") throw error;
+    throw new AgentError("daemon_refused", error.message, {
+      hint: `'${BRAND.command} keys' lists the keys. Name one by its path, comment or fingerprint.`,
+    });
+  }
   printResult(invocation.options, { key: name, outcome: "unlocked" }, () => printLine(`unlocked ${name}`));
   return 0;
 };
@@ -48,10 +60,12 @@ export const show: RunCommand = async (invocation) => {
   const { requests } = await open(invocation);
   const { dryRun } = invocation.flags;
   if (!dryRun) await requests.change(`${STATUS_PATH}/keys/show`);
+  const locked = !dryRun && sshAgentStatusSchema.parse(await requests.get(STATUS_PATH)).locked;
   const outcome = dryRun ? "would be shown" : "shown";
-  printResult(invocation.options, { outcome }, () =>
-    printLine(dryRun ? "the daemon's keys would be shown" : "the daemon's keys are shown"),
-  );
+  printResult(invocation.options, { outcome, locked }, () => {
+    if (locked) printLine(`no key is shown: ${LOCKED_LINE}`);
+    else printLine(dryRun ? "the daemon's keys would be shown" : "the daemon's keys are shown");
+  });
   return 0;
 };
 

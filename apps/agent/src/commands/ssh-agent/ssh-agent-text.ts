@@ -5,6 +5,7 @@ import type { AgentStatus } from "../../status.ts";
 type Status = NonNullable<AgentStatus["ssh_agent"]>;
 type Identity = Status["sources"][number]["identities"][number];
 
+export const LOCKED_LINE = "The SSH agent is locked; 'ssh-add -X' unlocks it.";
 /** Refusals that `agent status` shows. */
 const SHOWN_REFUSALS = 3;
 
@@ -39,16 +40,22 @@ export function keyLines({ sources, locked, questions }: Status): string[] {
   );
   return [
     ...(rows.length === 0
-      ? ["No keys."]
+      ? [noKeysLine(sources)]
       : tableLines(["SOURCE", "KEY", "TYPE", "FINGERPRINT", "STATE", "ONLY FOR"], rows)),
     ...sources.flatMap(({ name, error }) => (error === null ? [] : [`Source ${name}: ${error}`])),
-    ...(locked ? ["The SSH agent is locked; 'ssh-add -X' unlocks it."] : []),
+    ...(locked ? [LOCKED_LINE] : []),
     ...questions.map(({ kind, identity }) =>
       kind === "passphrase"
         ? `Waiting for the passphrase of ${identity}: '${BRAND.command} keys unlock' gives it.`
         : `Waiting for a confirmation to use ${identity}: answer it in the web UI.`,
     ),
   ];
+}
+
+/** Names the sources that were looked at. */
+function noKeysLine(sources: Status["sources"]): string {
+  if (sources.length === 0) return "No keys: agent.keys and agent.relay name no source.";
+  return `No keys in ${sources.map(({ name, source }) => `${name} (${source})`).join(", ")}.`;
 }
 
 function stateText({ state, certificate_expires_at, unlocked_until }: Identity): string {

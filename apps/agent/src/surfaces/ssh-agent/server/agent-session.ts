@@ -15,6 +15,7 @@ import {
   type KnownHost,
   type SignedData,
 } from "@devplat/ssh-protocol";
+import { BRAND } from "../../../brand.ts";
 import type { SshConfirm } from "../../../config/sections/ssh-agent-section.ts";
 import { AgentRefusal } from "../agent-refusal.ts";
 import type { KeyRestrictions } from "../identity.ts";
@@ -267,7 +268,7 @@ export class AgentSession {
       const signature = await this.#signWith(signer, request, signal);
       return { type: "signature", signature };
     } catch (error) {
-      refusal = refusalText(error);
+      refusal = refusalText(error, own);
       if (refusal === undefined) throw error;
       return FAILURE;
     } finally {
@@ -365,11 +366,14 @@ function ownSigner(keys: readonly VisibleKey[], request: SignRequest): Signer | 
   };
 }
 
-/** Why a signature was refused; undefined for a fault of the program. */
-function refusalText(error: unknown): string | undefined {
+/** Why a signature was refused; undefined for a fault of the program. @param keys the own keys that were asked for */
+function refusalText(error: unknown, keys: readonly VisibleKey[]): string | undefined {
   if (error instanceof AppError) return error.message;
   const isTimeout = error instanceof DOMException && ["AbortError", "TimeoutError"].includes(error.name);
-  return isTimeout ? "it was not possible in time" : undefined;
+  if (!isTimeout) return undefined;
+  return keys.some(({ identity }) => identity.state === "needs-passphrase")
+    ? `its passphrase was not typed in time; '${BRAND.command} keys unlock' opens it`
+    : "it was not possible in time";
 }
 
 /** Keys that log in to this host come before others, so that they are among the few that a server lets a client try. */

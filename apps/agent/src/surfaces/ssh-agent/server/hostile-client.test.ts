@@ -16,6 +16,7 @@ import {
   type AgentRequest,
 } from "@devplat/ssh-protocol";
 import { run, until } from "@devplat/testkit";
+import type { SshIdentity } from "../identity.ts";
 import { RawClient } from "./raw-client.test-kit.ts";
 import {
   MemorySource,
@@ -386,7 +387,7 @@ if os.fork() == 0:
     });
   });
 
-  it("the signature of a client that has left is given up", async () => {
+  const assertRefused = async (state: SshIdentity["state"], reason: string): Promise<void> => {
     await withAgent(async ({ test, free, source }) => {
       const { promise: given, resolve: giveUp } = Promise.withResolvers<void>();
       const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
@@ -396,7 +397,7 @@ if os.fork() == 0:
         giveUp();
         throw signal.reason;
       };
-      source.keys = [identityOf(free, "free", {}, { sign: hanging })];
+      source.keys = [identityOf(free, "free", {}, { sign: hanging, state })];
       source.change();
       const client = await RawClient.connect(test.socket);
       client.sendMessage(
@@ -410,7 +411,18 @@ if os.fork() == 0:
       client[Symbol.dispose]();
       await given;
       await until(() => test.agent.status().refusals.length === 1);
-      assert.equal(test.agent.status().refusals[0]?.reason, "it was not possible in time");
+      assert.equal(test.agent.status().refusals[0]?.reason, reason);
     });
+  };
+
+  it("the signature of a client that has left is given up", async () => {
+    await assertRefused("ready", "it was not possible in time");
+  });
+
+  it("a signature that waited for a passphrase says how to unlock the key", async () => {
+    await assertRefused(
+      "needs-passphrase",
+      "its passphrase was not typed in time; 'agent keys unlock' opens it",
+    );
   });
 });

@@ -192,6 +192,7 @@ export async function startSshAgent(options: TestSshAgentOptions): Promise<TestS
   };
   const agent = new SshAgent({
     sources: () => options.sources,
+    lookAgain: () => undefined,
     unlockKey: async () => {
       throw new AgentRefusal("key_unknown", "no such key");
     },

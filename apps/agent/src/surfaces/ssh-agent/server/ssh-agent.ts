@@ -30,6 +30,8 @@ const ACTIVATED = "activated";
 export interface SshAgentParts {
   /** Sources of the agent's own keys, in the order in which they are listed. Asked for each listing: a reload may change them. */
   readonly sources: () => readonly IdentitySource[];
+  /** Has the next listing of the sources ask the store. */
+  readonly lookAgain: () => void;
   /** Opens keys with a passphrase. @param name comment, path or fingerprint @throws AgentRefusal */
   readonly unlockKey: (name: string, passphrase: Secret) => Promise<void>;
   readonly questions: QuestionBoard;
@@ -174,6 +176,7 @@ export class SshAgent implements SshAgentControl {
 
   async refresh(signal: AbortSignal): Promise<void> {
     const { ownKeys } = this.#shared;
+    this.#parts.lookAgain();
     ownKeys.clear();
     const relays = this.#relays.map((relay) => relay.connect());
     try {

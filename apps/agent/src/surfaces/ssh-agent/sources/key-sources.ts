@@ -87,18 +87,21 @@ export class KeySources {
     for (const { source } of before.values()) void source.stop();
   }
 
+  /** Has the next listing ask the store, also for what was read a moment ago. */
+  lookAgain(): void {
+    this.#secrets.drop("");
+  }
+
   /**
-   * Opens keys with a passphrase.
+   * Opens keys with a passphrase. The store is asked again for a key that is not known.
    * @param name comment, path or fingerprint
    * @throws AgentRefusal `key_unknown` | `passphrase_wrong` | `key_unusable`
    */
   async unlockKey(name: string, passphrase: Secret): Promise<void> {
-    const results = await Promise.allSettled(
-      this.#stored().map((source) => source.unlock(name, passphrase, this.#end.signal)),
-    );
-    if (results.some((each) => each.status === "fulfilled" && each.value)) return;
-    const failure = results.find((each) => each.status === "rejected");
-    if (failure !== undefined) throw failure.reason as Error;
+    if (await this.#unlockKnown(name, passphrase)) return;
+    this.lookAgain();
+    await Promise.all(this.#stored().map((source) => source.identities(this.#end.signal)));
+    if (await this.#unlockKnown(name, passphrase)) return;
     throw new AgentRefusal("key_unknown", `the SSH agent has no key "${name}" of the store`);
   }
 
@@ -111,6 +114,17 @@ export class KeySources {
     this.#end.abort();
     await Promise.all(this.#configured.map(({ source }) => source.stop()));
     this.#secrets.close();
+  }
+
+  /** @returns whether a key of this name is known. @throws AgentRefusal */
+  async #unlockKnown(name: string, passphrase: Secret): Promise<boolean> {
+    const results = await Promise.allSettled(
+      this.#stored().map((source) => source.unlock(name, passphrase, this.#end.signal)),
+    );
+    if (results.some((each) => each.status === "fulfilled" && each.value)) return true;
+    const failure = results.find((each) => each.status === "rejected");
+    if (failure !== undefined) throw failure.reason as Error;
+    return false;
   }
 
   #stored(): StoredKeysSource[] {
@@ -130,10 +144,7 @@ export class KeySources {
     this.#user = user;
     // The token may have other rights than the one before.
     this.#secrets.drop("");
-    for (const { source } of this.#configured) {
-      if (source instanceof CaSource) source.signedIn(isOther);
-      else if (isOther) source.clear();
-    }
+    for (const { source } of this.#configured) source.signedIn(isOther);
   }
 
   #make(settings: SshKeySource): StoredKeysSource | CaSource {

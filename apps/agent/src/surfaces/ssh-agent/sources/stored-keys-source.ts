@@ -153,11 +153,16 @@ export class StoredKeysSource implements IdentitySource {
     this.#listeners.changed();
   }
 
-  /** Forgets everything, because another user has signed in. */
-  clear(): void {
-    this.forget();
-    this.#entries = new Map();
-    this.#listeners.changed();
+  /**
+   * Looks at the store again, which may have refused to list the keys before.
+   * @param isOther another user than before: everything is forgotten
+   */
+  signedIn(isOther: boolean): void {
+    if (isOther) {
+      this.forget();
+      this.#entries = new Map();
+      this.#listeners.changed();
+    }
     void this.#refresh();
   }
 

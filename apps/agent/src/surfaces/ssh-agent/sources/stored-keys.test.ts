@@ -17,7 +17,7 @@ import { observed } from "../../../secrets/folder/secret-folder.test-kit.ts";
 import { HandClock } from "../../../sync/clock.test-kit.ts";
 import type { SshIdentity } from "../identity.ts";
 import { PASSPHRASE, openssl, sshKeygen } from "./keys.test-kit.ts";
-import { never, section, sourcesStand } from "./sources.test-kit.ts";
+import { TestSignIn, never, section, sourcesStand } from "./sources.test-kit.ts";
 
 const DATA = Buffer.from("data to be signed");
 const typed = (text: string) => () => new Secret(text);
@@ -379,6 +379,37 @@ describe("SSH keys of secrets", () => {
     stand.signIn.set("eve");
     assert.deepEqual(await stand.comments(), []);
     assert.equal(identity.state, "needs-passphrase");
+  });
+
+  it("keys that could not be listed before the sign-in are listed after it", async () => {
+    const requests = observed(store);
+    requests.before = () => {
+      throw new SecretStoreError("unauthenticated", "there is no token for the store");
+    };
+    const signIn = new TestSignIn();
+    signIn.set(undefined);
+    await using stand = sourcesStand(requests.store, team, { events: false, signIn });
+    await until(() => stand.problems() === "there is no token for the store");
+    requests.before = () => undefined;
+    signIn.set("ada");
+    await until(() => stand.sources.list[0]?.known().length === 2);
+    assert.equal(stand.problems(), "");
+  });
+
+  it("a key that is not known yet is looked up when it is unlocked", async () => {
+    await using stand = sourcesStand(store, only("later"), { events: false });
+    assert.deepEqual(await stand.comments(), []);
+    await put("later/locked", { private_key: locked.privateText });
+    await stand.sources.unlockKey("later/locked", new Secret(PASSPHRASE));
+    assert.equal((await stand.identity("later/locked")).state, "unlocked");
+  });
+
+  it("a refresh lists a key that was stored a moment ago", async () => {
+    await using stand = sourcesStand(store, only("moment"), { events: false, clock: new HandClock() });
+    assert.deepEqual(await stand.comments(), []);
+    await put("moment/a", { private_key: plain.privateText });
+    stand.sources.lookAgain();
+    assert.deepEqual(await stand.comments(), ["ada@example"]);
   });
 
   it("a changed configuration keeps unlocked keys of unchanged sources", async () => {
