@@ -11,6 +11,7 @@ import { ForwardConnection, type ConnectionParts } from "../surfaces/forwards/co
 import type { BuiltForwards } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { ForwardsSurface } from "../surfaces/forwards/control/forwards-surface.ts";
 import { Remotes } from "../surfaces/forwards/control/remotes.ts";
+import { TrialConnections } from "../surfaces/forwards/control/trial-connections.ts";
 import { defaultRemoteSocket } from "../surfaces/forwards/file/remote-entry.ts";
 import { RemotesFile } from "../surfaces/forwards/file/remotes-file.ts";
 import type { OpenConnection } from "../surfaces/forwards/forward.ts";
@@ -81,9 +82,9 @@ export function assembleForwards(host: Host, parts: ForwardsFoundation): BuiltFo
     identityAgent: async ({ host: name }, { userAgent, knownHosts }) =>
       await identities.socketFor(name, { relay: userAgentSocket(userAgent, host), knownHosts }),
   };
-  const open = checkedOpen(connections, settings);
+  const trials = new TrialConnections(checkedOpen(connections, settings));
   const forwards = new Forwards({
-    open,
+    open: trials.open,
     network: new NetworkWatch({ view: systemView, clock }),
     clock,
     logger,
@@ -101,7 +102,7 @@ export function assembleForwards(host: Host, parts: ForwardsFoundation): BuiltFo
     forwards,
     lender,
     learn: (entry, options, signal) => learnHostKeys(learning, entry, options, signal),
-    dial: (entry, signal) => open(entry, undefined, signal),
+    dial: (entry, signal) => trials.dial(entry, signal),
     trust: connections.trust,
     clock,
     logger,

@@ -4,6 +4,8 @@ import { z } from "zod";
 /** A child token that lives shorter would be renewed all the time; one that lives longer outlasts a working day. In milliseconds. */
 const MIN_TOKEN_TTL_MS = 5000;
 const MAX_TOKEN_TTL_MS = 24 * 3_600_000;
+/** Maximum length of the name of a policy, in characters. */
+const MAX_POLICY_NAME = 256;
 
 /** How the store token is lent to another host: keys of `api.peer`, and of a remote in ssh.yaml. */
 export const lendingKeys = {
@@ -14,6 +16,7 @@ export const lendingKeys = {
     z
       .string()
       .min(1)
+      .max(MAX_POLICY_NAME)
       .regex(/^\P{Cc}+$/u, { message: "must not hold control characters" }),
   ),
   /** Nothing is lent if the store adds other policies. */

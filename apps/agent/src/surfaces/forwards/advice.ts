@@ -1,5 +1,5 @@
 import { BRAND } from "../../brand.ts";
-import type { FailureClass } from "./openssh/failure.ts";
+import type { Failure, FailureClass } from "./openssh/failure.ts";
 
 /** Instructions for each class of failure; `HOST` stands for the host of the remote. */
 const ADVICE: Readonly<Record<FailureClass, string>> = {
@@ -17,6 +17,11 @@ const ADVICE: Readonly<Record<FailureClass, string>> = {
     "Allow 'AllowStreamLocalForwarding yes' in sshd_config of HOST, or ask its administrator.",
   local: `Run '${BRAND.command} doctor', and look at the log of the daemon.`,
 };
+/** For a server without SFTP. */
+const SFTP_ADVICE =
+  "Set 'AllowStreamLocalForwarding yes' and 'StreamLocalBindUnlink yes' in sshd_config of HOST: without SFTP the daemon cannot remove the socket of an earlier connection.";
+/** For a remote that was not saved. */
+const NEW_SOCKET_ADVICE = `Remove the remote socket if no other workstation uses it, or choose another one by '${BRAND.command} ssh add HOST --socket PATH'.`;
 /** For a host whose key is neither pinned nor signed by an authority. */
 const PIN_ADVICE = `Run '${BRAND.command} ssh add HOST --repin', which shows the key and pins it.`;
 
@@ -24,13 +29,18 @@ const PIN_ADVICE = `Run '${BRAND.command} ssh add HOST --repin', which shows the
 const PASSING: ReadonlySet<FailureClass> = new Set(["dns", "unreachable", "refused", "timeout"]);
 
 /** Advice to a person about a failure of a forward. @param hasPin whether a key is pinned for the host */
-export function adviceFor(failure: FailureClass, host: string, hasPin: boolean): string {
-  if (failure === "host-key" && !hasPin) return PIN_ADVICE.replaceAll("HOST", host);
-  const advice = dialAdvice(failure, host);
-  return PASSING.has(failure) ? `${advice} It is tried again by itself.` : advice;
+export function adviceFor(failure: Failure, host: string, hasPin: boolean): string {
+  if (failure.class === "host-key" && !hasPin) return PIN_ADVICE.replaceAll("HOST", host);
+  const advice = textFor(failure).replaceAll("HOST", host);
+  return PASSING.has(failure.class) ? `${advice} It is tried again by itself.` : advice;
 }
 
-/** Advice to a person about a connection that is not tried again. */
-export function dialAdvice(failure: FailureClass, host: string): string {
-  return ADVICE[failure].replaceAll("HOST", host);
+/** Advice to a person about the connection of a remote that was not saved. It is not tried again. */
+export function dialAdvice(failure: Failure, host: string): string {
+  const isTaken = failure.class === "socket-bind" && failure.withoutSftp === undefined;
+  return (isTaken ? NEW_SOCKET_ADVICE : textFor(failure)).replaceAll("HOST", host);
+}
+
+function textFor(failure: Failure): string {
+  return failure.withoutSftp === undefined ? ADVICE[failure.class] : SFTP_ADVICE;
 }

@@ -226,11 +226,17 @@ describe("a forward's connection, against a real sshd", { timeout: TIMEOUT_MS },
   });
 
   it("without SFTP an absolute path is needed", async () => {
-    const none = await server({ sftp: "/bin/false" });
+    const none = await server({ sftp: "/bin/false", settings: ["StreamLocalBindUnlink no"] });
     assert.equal(await failureClass(connect(entryFor(none), loginTo(none))), "socket-folder");
     const made = await connect(entryFor(none, { remote_socket: join(none.home, "a.sock") }), loginTo(none));
     assert.equal(made.proven, true);
     await made.close();
+    const next = connect(entryFor(none, { remote_socket: join(none.home, "a.sock") }), loginTo(none), made);
+    await assert.rejects(next, (error) => {
+      assert.ok(error instanceof ConnectionError);
+      assert.deepEqual([error.failure.class, error.failure.withoutSftp], ["socket-bind", true]);
+      return true;
+    });
     const missing = connect(entryFor(none, { remote_socket: join(none.home, "no/a.sock") }), loginTo(none));
     assert.equal(await failureClass(missing), "forwarding-denied");
   });

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { posix } from "node:path";
 import { ForwardError } from "./errors/forward-error.ts";
-import { MAX_REMOTE_SOCKET_BYTES } from "./file/remote-entry.ts";
+import { INVISIBLE_CHARACTERS, MAX_REMOTE_SOCKET_BYTES } from "./file/remote-entry.ts";
 import { ConnectionError, messageLine, type Failure, type FailureClass } from "./openssh/failure.ts";
 import type { Master } from "./openssh/master.ts";
 import { proofOf } from "./proof.ts";
@@ -63,19 +63,22 @@ export async function makeRemoteSocket(parts: RemoteSocketParts): Promise<MadeSo
   }
 }
 
-/** Removes the file of a socket that this connection has made; it stays after the forward otherwise. Best effort. */
+/**
+ * Cancels the forward, and removes the file of its socket, which stays on the server otherwise. Without SFTP the file cannot
+ * be removed. Best effort.
+ */
 export async function removeRemoteSocket(
   master: Master,
   { peer }: LocalEnds,
   { path, modified }: FormerSocket,
 ): Promise<void> {
-  const sftp = await SftpSession.open(master.startSubsystem("sftp"));
+  const sftp = await SftpSession.open(master.startSubsystem("sftp")).catch(() => undefined);
   try {
     await master.cancelRemote(path, peer);
     // Somebody else may have put another one there.
-    if (modified !== undefined && (await sftp.lstat(path))?.modified === modified) await sftp.remove(path);
+    if (modified !== undefined && (await sftp?.lstat(path))?.modified === modified) await sftp?.remove(path);
   } finally {
-    sftp.close();
+    sftp?.close();
   }
 }
 
@@ -192,14 +195,24 @@ class RemoteSocket {
   }
 
   async #reasonOfRefusal(): Promise<Failure> {
-    const found = await this.#sftp?.lstat(this.#path);
+    if (this.#sftp === undefined) return this.#reasonWithoutSftp();
+    const found = await this.#sftp.lstat(this.#path);
     if (found !== undefined) return this.#failed("socket-bind", "something is there").failure;
     const folder = posix.dirname(this.#path);
-    const attributes = await this.#sftp?.lstat(folder);
-    if (this.#sftp !== undefined && attributes === undefined) {
+    const attributes = await this.#sftp.lstat(folder);
+    if (attributes === undefined) {
       return this.#failed("socket-folder", "its folder is missing").failure;
     }
     return this.#failed("forwarding-denied", "the server refuses to forward it").failure;
+  }
+
+  /** The server does not say why it refuses a forward. A socket of an earlier connection is the usual reason. */
+  #reasonWithoutSftp(): Failure {
+    const { failure } =
+      this.#parts.former?.path === this.#path
+        ? this.#failed("socket-bind", "the socket of the connection before is there")
+        : this.#failed("forwarding-denied", "the server refuses to forward it, and has no SFTP to see why");
+    return { ...failure, withoutSftp: true };
   }
 
   #failed(name: FailureClass, reason: string): ConnectionError {
@@ -218,7 +231,8 @@ async function expanded(path: string, sftp: SftpSession | undefined): Promise<st
   // The home folder comes from the server.
   if (
     !full.startsWith("/") ||
-    /\p{Cc}|\$\{/u.test(full) ||
+    INVISIBLE_CHARACTERS.test(full) ||
+    full.includes("${") ||
     Buffer.byteLength(full) > MAX_REMOTE_SOCKET_BYTES
   ) {
     const message = `Cannot use ${messageLine(full)}: a socket's path has at most ${MAX_REMOTE_SOCKET_BYTES} bytes`;

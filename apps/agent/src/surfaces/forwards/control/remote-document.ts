@@ -84,9 +84,7 @@ export function remoteDocument(facts: RemoteFacts, times: StateTimes): RemoteVie
 
 function errorOf(entry: RemoteEntry, failure: Failure): NonNullable<RemoteView["error"]> {
   const advice =
-    failure === NOT_STARTED
-      ? SIGN_IN_ADVICE
-      : adviceFor(failure.class, entry.host, entry.host_key !== undefined);
+    failure === NOT_STARTED ? SIGN_IN_ADVICE : adviceFor(failure, entry.host, entry.host_key !== undefined);
   return { class: failure.class, message: failure.message, advice };
 }
 

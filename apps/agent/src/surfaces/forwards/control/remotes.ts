@@ -13,6 +13,9 @@ import type { NewRemote, RemoteControl, RemoteEdit, UnconfirmedKey } from "../re
 import type { TokenLender } from "../tokens/token-lender.ts";
 import { remoteDocument, StateTimes } from "./remote-document.ts";
 
+/** Time in which the outcome of a connection is waited for after a change, in milliseconds. */
+const OUTCOME_TIMEOUT_MS = 5000;
+
 /** Result of adding a remote, or of pinning its key. */
 export type Saved = { readonly state: "saved"; readonly remote: RemoteView };
 
@@ -24,7 +27,7 @@ export interface RemotesParts {
   readonly lender: Pick<TokenLender, "status" | "revoke" | "consent" | "onChange">;
   /** @throws ConnectionError | ForwardError */
   readonly learn: (entry: RemoteEntry, options: LearnOptions, signal: AbortSignal) => Promise<LearnedKeys>;
-  /** Connects once. @throws ConnectionError | ForwardError | AgentError */
+  /** Connects once. The caller closes the connection, unless a forward has taken it. @throws ConnectionError | ForwardError | AgentError */
   readonly dial: (entry: RemoteEntry, signal: AbortSignal) => Promise<Pick<ForwardConnection, "close">>;
   readonly trust: () => TrustSettings;
   readonly clock: Clock;
@@ -106,7 +109,7 @@ export class Remotes implements RemoteControl {
     await this.reload();
     // The same pin does not count as an edit, but the server may have its key back.
     if (this.#hasBegun && entry.enabled) this.#parts.forwards.retry("retry", entry.host);
-    return { state: "saved", remote: this.get(entry.host) };
+    return { state: "saved", remote: await this.#outcome(entry.host, either) };
   }
 
   retry(host: string): void {
@@ -164,6 +167,7 @@ export class Remotes implements RemoteControl {
     const found = present.find(({ host }) => sameHost(host, remote.host));
     if (found !== undefined) throw new ForwardError("host_exists", `${found.host} is a remote already`);
     let entry = newEntry(remote, defaultSocket);
+    let trial: Awaited<ReturnType<RemotesParts["dial"]>> | undefined;
     if (!remote.force) {
       if (!trust().ignoreHostKeys) {
         const learned = await withAdvice(entry, () =>
@@ -172,12 +176,32 @@ export class Remotes implements RemoteControl {
         if (learned.state === "unknown") return { state: "unconfirmed", offered: learned.offered };
         entry = { ...entry, ...pinsOf(learned, undefined) };
       }
-      await withAdvice(entry, async () => (await dial(entry, signal)).close());
-      signal.throwIfAborted();
+      trial = await withAdvice(entry, () => dial(entry, signal));
     }
-    await file.add(entry);
-    await this.reload();
-    return { state: "saved", remote: this.get(entry.host) };
+    try {
+      signal.throwIfAborted();
+      await file.add(entry);
+      await this.reload();
+      return { state: "saved", remote: await this.#outcome(entry.host, signal) };
+    } finally {
+      await trial?.close();
+    }
+  }
+
+  /** The remote after the attempt that runs now, or after a time limit. */
+  async #outcome(host: string, signal: AbortSignal): Promise<RemoteView> {
+    const over = new AbortController();
+    const either = AbortSignal.any([signal, over.signal]);
+    const look = (): void => {
+      const remote = this.#entries.find((entry) => sameHost(entry.host, host));
+      const phase = remote === undefined ? undefined : this.#document(remote).state;
+      if (phase !== "connecting" && phase !== "reconnecting") over.abort();
+    };
+    this.onChange(look, either);
+    look();
+    await this.#parts.clock.sleep(OUTCOME_TIMEOUT_MS, either).catch(() => undefined);
+    over.abort();
+    return this.get(host);
   }
 
   #entry(host: string): RemoteEntry {
@@ -215,7 +239,7 @@ async function withAdvice<Result>({ host }: RemoteEntry, action: () => Promise<R
     return await action();
   } catch (error) {
     if (!(error instanceof ConnectionError)) throw error;
-    throw new ConnectionError(error.failure, { hint: dialAdvice(error.failure.class, host), cause: error });
+    throw new ConnectionError(error.failure, { hint: dialAdvice(error.failure, host), cause: error });
   }
 }
 

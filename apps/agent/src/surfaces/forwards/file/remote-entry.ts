@@ -16,7 +16,8 @@ export const DEFAULT_PORT = 22;
 const HOST_NAME = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})$/;
 /** ssh refuses other user names, or expands them. */
 const USER = /^[A-Za-z0-9_][A-Za-z0-9._@+-]{0,100}$/;
-const CONTROL_CHARACTERS = /\p{Cc}/u;
+/** Control characters, and format characters such as those that change the direction of a text. */
+export const INVISIBLE_CHARACTERS = /[\p{Cc}\p{Cf}]/u;
 /** One `[user@]host[:port]` of a chain of jump hosts. */
 const HOP = /^(?:(?<user>[^@]+)@)?(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:[\]]+))(?::(?<port>\d{1,5}))?$/;
 /** `type base64`, as in a line of known_hosts; no certificate. */
@@ -52,6 +53,8 @@ export function parseHops(text: string): Hop[] | undefined {
     const { user, port, bracketed, plain } = groups as Record<string, string | undefined>;
     const host = bracketed ?? plain ?? "";
     const number = port === undefined ? undefined : Number(port);
+    // ssh reads this word in a list as the end of the list.
+    if (host.toLowerCase() === "none") return undefined;
     if (hostFault(host) !== undefined || (user !== undefined && !USER.test(user))) return undefined;
     if (number !== undefined && (number < 1 || number > 65_535)) return undefined;
     hops.push({ host, user, port: number });
@@ -64,7 +67,7 @@ export function remoteSocketFault(path: string): string | undefined {
   if (Buffer.byteLength(path) > MAX_REMOTE_SOCKET_BYTES) {
     return `must be at most ${MAX_REMOTE_SOCKET_BYTES} bytes long`;
   }
-  if (CONTROL_CHARACTERS.test(path)) return "must not hold control characters";
+  if (INVISIBLE_CHARACTERS.test(path)) return "must not hold control characters or format characters";
   // ssh would put a variable of this host's environment in its place.
   if (path.includes("${")) return "must not hold ${";
   return targetPathFault(path);

@@ -57,6 +57,33 @@ describe("ssh.yaml", () => {
     assert.deepEqual(await file.read(), []);
   });
 
+  it("a blank file is refused after it had entries, and a file without entries is not", async () => {
+    for (const blank of ["", " \n\t\n"]) {
+      await put("remotes:\n  - host: a\n");
+      assert.equal((await file.read()).length, 1);
+      await writeFile(path, blank);
+      for (const action of [file.read(), file.add(entry("b")), file.remove("a")])
+        await assert.rejects(action, { code: "file_invalid", message: /is empty: write 'remotes: \[\]'/ });
+      assert.equal(await text(), blank);
+      // Another program has seen no entries, so none are lost.
+      assert.deepEqual(await new RemotesFile({ path, defaultSocket: SOCKET }).read(), []);
+      for (const none of ["{}\n", "remotes: []\n"]) {
+        await writeFile(path, none);
+        assert.deepEqual(await file.read(), []);
+      }
+      await writeFile(path, blank);
+      assert.deepEqual(await file.read(), []);
+    }
+  });
+
+  it("the removal of the last entry leaves an empty list that can be added to", async () => {
+    await file.add(entry("a"));
+    await file.remove("a");
+    assert.deepEqual([await text(), await file.read()], ["remotes: []\n", []]);
+    await file.add(entry("b"));
+    assert.deepEqual(await file.read(), [entry("b")]);
+  });
+
   it("a mapping is replaced as a whole", async () => {
     await file.add(entry("a", { hop_keys: { "one:22": KEY, "two:22": KEY } }));
     await file.update("a", { hop_keys: { "two:22": KEY, "three:22": KEY } });
@@ -117,6 +144,8 @@ describe("ssh.yaml", () => {
     ["a socket that is too long", `- {host: a, remote_socket: /${"x".repeat(103)}}`, /at most 103 bytes/],
     ["a socket with a variable", "- {host: a, remote_socket: '/a/${HOME}'}", /must not hold \$\{/],
     ["a socket with a line break", '- {host: a, remote_socket: "/a\\nb"}', /control characters/],
+    ["a socket with a right-to-left mark", '- {host: a, remote_socket: "/a\\u202Eb"}', /format characters/],
+    ["a long name of a policy", `- {host: a, policies: [${"p".repeat(257)}]}`, /at most 256/],
     ["a port out of range", "- {host: a, port: 65536}", /must be at most 65535/],
     ["a private key in place of the host key", "- {host: a, host_key: -----BEGIN}", /expected a host key/],
     ["an offer that does not exist", "- {host: a, offers: [all]}", /expected one of: token, browse/],
@@ -184,7 +213,7 @@ describe("the host of a remote", () => {
       { host: "b", user: undefined, port: undefined },
     ]);
     assert.deepEqual(parseHops("none"), []);
-    for (const bad of ["", "a,,b", "a:0", "a:70000", "a b", "-x", "a:x", "u@v@w"]) {
+    for (const bad of ["", "a,,b", "a:0", "a:70000", "a b", "-x", "a:x", "u@v@w", "none,a", "a,NONE"]) {
       assert.equal(parseHops(bad), undefined, bad);
     }
   });

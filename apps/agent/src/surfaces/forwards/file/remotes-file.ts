@@ -16,6 +16,8 @@ import { ensureFolder } from "../../../agent-files/places.ts";
 import { ForwardError, RemotesFileError } from "../errors/forward-error.ts";
 import { remotesSchema, sameHost, type RemoteEntry } from "./remote-entry.ts";
 
+/** Text of a file without entries. */
+const NO_REMOTES = "remotes: []\n";
 /** Entries are found by their host. */
 const EDIT_OPTIONS = { lists: { remotes: "host" } } as const;
 
@@ -36,6 +38,8 @@ export type RemoteChange = { readonly [Key in keyof Omit<RemoteEntry, "host">]?:
 export class RemotesFile {
   readonly #parts: RemotesFileParts;
   readonly #writes = new Serializer();
+  /** The file had entries when it was last read. */
+  #hadEntries = false;
 
   constructor(parts: RemotesFileParts) {
     this.#parts = parts;
@@ -108,7 +112,9 @@ export class RemotesFile {
     content: EditMap,
     remove: readonly LeafPath[],
   ): Promise<readonly RemoteEntry[]> {
-    const edited = this.#edited(text, content, remove);
+    const result = this.#edited(text, content, remove);
+    // A blank file could be one that somebody is writing.
+    const edited = result.trim() === "" ? NO_REMOTES : result;
     // A text that cannot be read again must not reach the file.
     const entries = this.#parse(edited);
     const target = (await ifExists(realpath(this.#parts.path))) ?? this.#parts.path;
@@ -134,7 +140,17 @@ export class RemotesFile {
     }
   }
 
+  /** An editor may truncate the file before it writes: a blank file is refused if the file had entries before. */
   #parse(text: string | undefined): readonly RemoteEntry[] {
+    if (this.#hadEntries && text?.trim() === "") {
+      throw this.#invalid(`${this.#parts.path} is empty: write 'remotes: []' if there are no remotes`, 1);
+    }
+    const entries = this.#entriesOf(text);
+    this.#hadEntries = entries.length > 0;
+    return entries;
+  }
+
+  #entriesOf(text: string | undefined): readonly RemoteEntry[] {
     const { path, defaultSocket } = this.#parts;
     try {
       const document = parseConfigDocument(path, text ?? "");

@@ -36,6 +36,8 @@ export interface Failure {
   readonly message: string;
   /** Another attempt soon would end in the same way. */
   readonly waitLong?: true;
+  /** The server has no SFTP, so the daemon cannot see or remove a socket that was left there. */
+  readonly withoutSftp?: true;
 }
 
 export class ConnectionError extends ForwardError {
