@@ -236,10 +236,32 @@ describe("the SSH agent of the daemon", { timeout: TIMEOUT_MS }, () => {
     const unknown = await unlock("nothing", TYPED);
     assert.equal(unknown.code, 1);
     assert.match(unknown.stderr, /has no key "nothing"/);
+    assert.match(unknown.stderr, /'agent keys' lists the keys/);
+    assert.doesNotMatch(unknown.stderr, /\/api\//);
     const right = await unlock(comment, TYPED);
     assert.deepEqual([right.code, right.stdout], [0, `unlocked ${comment}\n`], right.stderr);
     assert.equal((await identity("typed"))?.state, "unlocked");
     assert.equal((await signWith("typed.pub")).code, 0);
+  });
+
+  it("keys show says that the agent is locked, and how to unlock it", async () => {
+    const locked = await withAgent("ssh-add", ["-x"]);
+    assert.equal(locked.code, 0, locked.stderr);
+    assert.match(await home.ok("keys", "show"), /^no key is shown: The SSH agent is locked; 'ssh-add -X'/);
+    const unlocked = await withAgent("ssh-add", ["-X"]);
+    assert.equal(unlocked.code, 0, unlocked.stderr);
+    assert.equal(await home.ok("keys", "show"), "the daemon's keys are shown\n");
+    await rm(at("asked"), { force: true });
+  });
+
+  it("a key that secrets put has stored is listed immediately, also without events", async () => {
+    const made = await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "put", "-f", at("put")]);
+    assert.equal(made.code, 0, made.stderr);
+    assert.doesNotMatch((await withAgent("ssh-add", ["-l"])).stdout, / put /);
+    await home.ok("secrets", "put", "ssh/put", `private_key=@${at("put")}`);
+    assert.match((await withAgent("ssh-add", ["-l"])).stdout, / put /);
+    await home.ok("secrets", "rm", "ssh/put", "--yes");
+    assert.doesNotMatch((await withAgent("ssh-add", ["-l"])).stdout, / put /);
   });
 
   it("git signs and verifies a commit", async () => {

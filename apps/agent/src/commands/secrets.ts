@@ -12,6 +12,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
 import { withStore } from "./common/with-store.ts";
 import type { Invocation, RunCommand } from "./common/command.ts";
+import { lookAgainForKeys } from "./ssh-agent/look-again.ts";
 import { FilesOfSecret } from "./secrets/files-of-secret.ts";
 import {
   noteLine,
@@ -46,14 +47,16 @@ async function changeSecret(
   change: (store: SecretStore, signal: AbortSignal) => Promise<void>,
 ): Promise<number> {
   const { options, flags } = invocation;
-  const files = await withStore(invocation, async (store, signal, loaded, host) => {
+  const { files, look } = await withStore(invocation, async (store, signal, loaded, host) => {
     refuseEnrolled(loaded, invocation, secretPath);
     const before = await FilesOfSecret.look(host, loaded, secretPath);
     await change(store, signal);
-    return before;
+    return { files: before, look: () => lookAgainForKeys(host, loaded.config, secretPath) };
   });
   // The running daemon has its own configuration: what it does says nothing of one that was named here.
-  if (!flags.dryRun && flags.config === undefined && !flagOf(options, "no-wait")) await files.untilSynced();
+  if (!flags.dryRun && flags.config === undefined && !flagOf(options, "no-wait")) {
+    await Promise.all([files.untilSynced(), look()]);
+  }
   return 0;
 }
 
