@@ -246,7 +246,14 @@ describe("agent ssh, with a daemon whose remotes are in memory", { timeout: TIME
   });
 
   it("remove, retry and revoke find a host whatever its form [agent 5.10]", async () => {
-    assert.equal((await ok("retry", "Build")).stdout, "Build: tried again now\n");
+    for (const [state, text] of [
+      ["offline", "tried again now"],
+      ["connected", "is connected already"],
+      ["disabled", "is disabled, and was not tried"],
+    ] as const) {
+      remotes.change("build", { state });
+      assert.equal((await ok("retry", "Build")).stdout, `Build: ${text}\n`);
+    }
     assert.equal((await ok("revoke", "fe80::1%eth0")).stdout, "fe80::1%eth0: no token is lent any more\n");
     const { stdout } = await ok("remove", "FE80::1%eth0", "--json");
     assert.deepEqual(JSON.parse(stdout), { host: "FE80::1%eth0", outcome: "removed" });

@@ -1,7 +1,7 @@
 import { flagOf, printResult, UsageError } from "@devplat/cli";
 import { noteLine, printLine } from "@devplat/base/terminal";
 import { loadConfig } from "../config/load.ts";
-import { hostFault } from "../surfaces/forwards/file/remote-entry.ts";
+import { hostFault, sameHost } from "../surfaces/forwards/file/remote-entry.ts";
 import { DaemonClient } from "../surfaces/socket/daemon-client.ts";
 import { apiSocketPath } from "../surfaces/socket/places.ts";
 import type { Invocation, RunCommand } from "./common/command.ts";
@@ -76,6 +76,13 @@ export const remove: RunCommand = (invocation) =>
 /** Has the daemon try to connect now. */
 export const retry: RunCommand = (invocation) =>
   act(invocation, "retried", async (remotes, host, tell) => {
+    const found = (await remotes.list())?.remotes.find((each) => sameHost(each.host, host));
+    const state = found?.state;
+    if (state === "connected" || state === "disabled") {
+      const text = state === "connected" ? "is connected already" : "is disabled, and was not tried";
+      printResult(invocation.options, { host, outcome: state }, () => printLine(`${host}: ${text}`));
+      return;
+    }
     await remotes.retry(host);
     tell();
   });

@@ -125,6 +125,7 @@ export class ForwardConnection {
       return new ForwardConnection({ ...made, master, peer, ends }, clock);
     } catch (error) {
       await Promise.all([master?.end(), peer.close()]);
+      await folder.discard(paths);
       throw error;
     }
   }

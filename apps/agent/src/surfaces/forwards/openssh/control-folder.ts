@@ -15,6 +15,8 @@ const recordSchema = z.object({ pid: z.int().min(2), started: z.string().min(1) 
 
 /** Paths of one connection's files. */
 export interface ConnectionPaths {
+  /** Part of the name of each file. */
+  readonly id: string;
   /** Configuration for `ssh -F`. */
   readonly configuration: string;
   /** known_hosts of the host at that place of the route. */
@@ -47,8 +49,9 @@ export class ControlFolder {
     const at = (name: string): string => join(this.#parts.path, name);
     const id = randomBytes(4).toString("hex");
     return {
-      configuration: at(`${host}.conf`),
-      knownHosts: (index) => at(`${host}.${index}.known_hosts`),
+      id,
+      configuration: at(`${host}.${id}.conf`),
+      knownHosts: (index) => at(`${host}.${id}.${index}.known_hosts`),
       control: at(`${id}${CONTROL}`),
       record: at(`${id}${RECORD}`),
       probe: at(`${id}.probe`),
@@ -72,9 +75,12 @@ export class ControlFolder {
     if (started !== undefined) await this.write(path, JSON.stringify({ pid, started }));
   }
 
-  /** Removes the files of a connection. The configuration and the known hosts stay: they show what was used. */
-  async discard({ control, record, probe, peer }: ConnectionPaths): Promise<void> {
-    await Promise.all([control, record, probe, peer].map((path) => rm(path, { force: true })));
+  /** Removes all files of a connection, also those with a temporary name. */
+  async discard({ id }: ConnectionPaths): Promise<void> {
+    const { path } = this.#parts;
+    const names = (await ifExists(readdir(path))) ?? [];
+    const own = names.filter((name) => name.startsWith(`${id}.`) || name.includes(`.${id}.`));
+    await Promise.all(own.map((name) => rm(join(path, name), { force: true })));
   }
 
   /**
