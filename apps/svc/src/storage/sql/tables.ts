@@ -50,14 +50,20 @@ export interface Tables {
   };
 }
 
+/** Columns of fields and fields of columns. They have as many entries as the tables have columns. */
+const COLUMNS = new Map<string, string>();
+const FIELDS = new Map<string, string>();
+
 /** The row of a record. Each field has a column. */
 export function toRow<Fields extends object>(record: Fields): Row<Fields> {
-  return Object.fromEntries(
-    Object.entries(record).map(([name, value]) => [
-      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-      columnValue(value),
-    ]),
-  ) as Row<Fields>;
+  const row: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(record)) {
+    const column = COLUMNS.getOrInsertComputed(name, (field) =>
+      field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    );
+    row[column] = columnValue(value);
+  }
+  return row as Row<Fields>;
 }
 
 function columnValue(value: unknown): unknown {
@@ -71,12 +77,18 @@ export function fromRow<Fields>(
   row: Row<Fields>,
   types: { readonly flags?: readonly (keyof Fields)[]; readonly json?: readonly (keyof Fields)[] } = {},
 ): Fields {
-  return Object.fromEntries(
-    Object.entries(row).map(([column, value]) => {
-      const name = column.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()) as keyof Fields;
-      if (value === null) return [name, undefined];
-      if (types.flags?.includes(name)) return [name, value !== 0];
-      return [name, types.json?.includes(name) ? (JSON.parse(value as string) as unknown) : value];
-    }),
-  ) as Fields;
+  const record: Partial<Record<keyof Fields, unknown>> = {};
+  for (const [column, value] of Object.entries(row)) {
+    const name = FIELDS.getOrInsertComputed(column, (text) =>
+      text.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
+    ) as keyof Fields;
+    record[name] = fieldValue(value, types.flags?.includes(name), types.json?.includes(name));
+  }
+  return record as Fields;
+}
+
+function fieldValue(value: unknown, isFlag = false, isJson = false): unknown {
+  if (value === null) return undefined;
+  if (isFlag) return value !== 0;
+  return isJson ? (JSON.parse(value as string) as unknown) : value;
 }
