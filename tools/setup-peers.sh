@@ -168,7 +168,7 @@ install_packages() {
     apt-get install -q -y --no-install-recommends $packages </dev/null
 }
 
-# Whatever is built is built aside and renamed: what was cut leaves nothing half.
+# Each build runs in a temporary folder that is renamed at its end: an interrupted one leaves nothing partial.
 need_go() {
   find_go || fail "no Go 1.$GO_TOOLCHAIN_FETCHER_MINOR or later for building: install a newer Go, then run this again"
 }

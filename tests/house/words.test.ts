@@ -39,6 +39,7 @@ const WORDS: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bof ours\b/i, "our"],
   [/\bof (?:others|theirs)\b/i, "the owner, or other programs"],
   [/\bby now\b/i, "already"],
+  [/\b(?:whatever|whoever)\b/i, "any, or the noun itself"],
   [/\bof late\b/i, "recently"],
   [/\bmeanwhile\b/i, "while, or at the same time"],
   [/\bat once\b/i, "immediately, or concurrently"],

@@ -10,7 +10,7 @@ import { Home } from "./agent-stand.ts";
 const NO_CORE = /^Max core file size +0 +0 /m;
 
 describe("a daemon that crashes", () => {
-  it("leaves no core file, whatever limit it was started with", async (context) => {
+  it("leaves no core file, with any limit at its start", async (context) => {
     const folder = await tempFolder("core");
     context.after(() => folder.remove());
     const home = new Home(folder.path);

@@ -353,7 +353,7 @@ describe("sync rules: an initial sync, then a hybrid loop of events plus polling
     }
   });
 
-  it("an event brings a change immediately, whatever the interval [agent 1.1]", async () => {
+  it("an event brings a change immediately, with any interval [agent 1.1]", async () => {
     const place = await embedded(`sync: {interval: 1h}\n${RULE}`);
     await place.ok("secrets", "put", "k", "token=one");
     const holds = (value: string) => async (): Promise<boolean> =>

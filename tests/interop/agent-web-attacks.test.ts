@@ -171,7 +171,7 @@ describe("DNS rebinding in Chromium", { timeout: TIMEOUT_MS }, () => {
       const url = `http://rebound.test:${new URL(server.url).port}`;
       const response = await page.goto(`${url}/ui/`);
       assert.equal(response?.status(), 403);
-      // To the browser it is one site: it reads whatever is answered, and sends a matching Origin.
+      // To the browser it is one site: it reads every response, and sends a matching Origin.
       const script = `(async () => {
         const texts = [];
         for (const path of ["/api/v1/token", "/api/v1/csrf", "/api/v1/status", "/api/v1/secrets/"]) {
@@ -190,7 +190,7 @@ describe("DNS rebinding in Chromium", { timeout: TIMEOUT_MS }, () => {
   });
 });
 
-describe("markup in whatever a page shows does nothing, in Chromium", { timeout: TIMEOUT_MS }, () => {
+describe("markup in the content of a page does nothing, in Chromium", { timeout: TIMEOUT_MS }, () => {
   let browser: Browser;
   let oauth: TestOauthServer;
   let server: TestServer;

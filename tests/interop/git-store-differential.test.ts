@@ -251,7 +251,7 @@ function compare(
   const isWanted = (oid: string): boolean => fetch.wants.includes(oid) || refsOf(ours).includes(oid);
   const isExact = !(/^(?:tree:0|object)/u.test(filter) && fetch.wants.some(isTree));
   if (isExact) {
-    // A wanted id is sent, whatever the filter says. Git forgets that where its walk came to it in another
+    // A wanted id is sent, even if the filter excludes it. Git forgets that where its walk came to it in another
     // way first, but not where it has bitmaps.
     const wanted = new Set(fetch.wants.map((oid) => model.peel(oid)));
     const sent = new Set(

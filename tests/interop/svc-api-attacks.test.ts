@@ -14,7 +14,7 @@ before(async () => {
 });
 after(async () => stand.stop());
 
-/** Asks with a body whatever the method, which `fetch` does not. */
+/** Sends a body with any method, which `fetch` does not. */
 async function askWithBody(
   token: string,
   method: string,

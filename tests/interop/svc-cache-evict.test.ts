@@ -116,7 +116,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
       const path = join(stand.storagePath, "org", `${name}.git`, "objects", "pack");
       return (await readdir(path).catch(() => [])).map((file) => join(path, file));
     };
-    // Stores that were used within the hour stay, whatever the limit.
+    // Stores that were used within the hour stay, at any limit.
     const [small, one] = [{ maxTotalMb: 1 / 1024 }, { maxTotalMb: (1.5 * BLOB_BYTES) / 2 ** 20 }];
     await another(small).cleanup();
     assert.equal((await responses(stand, "b")).length, 0);

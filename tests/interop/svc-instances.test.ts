@@ -30,7 +30,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     [host, postgres] = await Promise.all([startCodeHost(), startPostgres()]);
     host.addUser("alice", HOST_TOKEN);
     await host.addRepository("acme", "widgets", { private: true, build: repositories.linear });
-    // Postgres here lets everybody in, whatever the password.
+    // Postgres here accepts any password.
     dsn = (await postgres.createDatabase()).replace("//postgres@", "//postgres:plantedPassword@");
     const env = {
       SVC_DATABASE_DRIVER: "postgres",

@@ -155,7 +155,7 @@ describe("postgres store", () => {
     await db.destroy();
   });
 
-  it("names are ordered by code point, whatever the database's own order of text", async () => {
+  it("names are ordered by code point, with any collation of the database", async () => {
     const name = "of_words";
     const creation = `CREATE DATABASE ${name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`;
     const made = await run("psql", ["-X", "-q", "-c", creation, server.dsn]);

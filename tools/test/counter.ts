@@ -14,7 +14,7 @@ export interface Tally {
 
 /**
  * A reporter for node:test that writes a {@link Tally} as JSON to the file named by TEST_TALLY: exact numbers,
- * whatever the tests themselves print.
+ * with any output of the tests themselves.
  */
 export default async function* counter(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const tally = { passed: 0, failed: 0, skipped: 0 };

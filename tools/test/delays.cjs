@@ -17,7 +17,7 @@ const MAX_MS = Number(process.env["DELAY_MS"] ?? 60);
 /** A start is rare: more of them wait, and longer. */
 const LISTEN_SHARE = 0.3;
 const LISTEN_MAX_MS = 3 * MAX_MS;
-// The real one, whatever a test puts in its place.
+// The real one, also if a test replaces it.
 const later = setTimeout;
 
 const isDue = () => Math.random() < SHARE;

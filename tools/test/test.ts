@@ -59,7 +59,7 @@ async function main(args: readonly string[]): Promise<number> {
   };
   await Promise.all(Array.from({ length: CORES }, lane));
   for (const group of groups.filter(({ isolated }) => isolated)) await test(group);
-  // A group that broke is a failure, whatever its tests said before.
+  // A group that broke is a failure, even if its tests have passed.
   sum.failed += broken.length;
   for (const line of broken) process.stdout.write(`BROKEN ${line}\n`);
   process.stdout.write(`${sum.passed} passed, ${sum.failed} failed\n`);

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { ACTION_KINDS } from "./config/sections/action-kinds.ts";
-import { lentTokensSchema } from "./lent-tokens.ts";
+import { PEER_OFFERS } from "./config/sections/peer-offers.ts";
+import { lentTokensSchema } from "./lent-tokens-view.ts";
 
 /*
  * A remote (managed SSH forward) as the JSON API, the pages, `agent status --json` and `agent ssh list --json` show it.
@@ -51,7 +51,7 @@ export const remoteViewSchema = z
     enabled: z.boolean(),
     user: text.nullable(),
     proxy_jump: text.nullable(),
-    offers: z.array(z.enum(["token", ...ACTION_KINDS])).describe("What the remote host may ask for"),
+    offers: z.array(z.enum(PEER_OFFERS)).describe("What the remote host may ask for"),
     policies: z.array(text).nullable().describe("Of lent tokens; null: those of the daemon's own token"),
     policies_strict: z.boolean(),
     token_ttl: text.describe("A duration such as 15m"),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { lentTokensSchema } from "./lent-tokens.ts";
+import { lentTokensSchema } from "./lent-tokens-view.ts";
 import { remoteViewSchema } from "./remote-view.ts";
 import { sshAgentStatusSchema } from "./ssh-agent-view.ts";
 

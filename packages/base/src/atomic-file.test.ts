@@ -13,7 +13,7 @@ describe("writeAtomically", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  it("writes the content with exactly the mode, whatever the umask", async () => {
+  it("writes the content with exactly the mode, under any umask", async () => {
     const umask = process.umask(0o077);
     const path = join(folder, "mode");
     await writeAtomically(path, "x", { mode: 0o644 });

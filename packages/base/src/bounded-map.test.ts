@@ -110,7 +110,7 @@ describe("BoundedMap", () => {
     assert.deepEqual(keysOf(map), ["long"]);
   });
 
-  it("without a lifetime entries stay, whatever the clock says", () => {
+  it("without a lifetime entries stay at any time of the clock", () => {
     let now = 0;
     const map = new BoundedMap<string, number>({ max: 2, now: () => now });
     map.set("a", 1);

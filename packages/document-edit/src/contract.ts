@@ -75,7 +75,7 @@ export interface DocumentFormat {
    */
   edit(existing: string | undefined, content: EditMap, options?: EditOptions): EditResult;
   /**
-   * Leaves that an edit with this content manages, whatever the document is.
+   * Leaves that an edit with this content manages in any document.
    * @throws DocumentEditError `unsupported`
    */
   leaves(content: EditMap, options?: EditOptions): readonly LeafPath[];

@@ -173,7 +173,7 @@ test("decodeCommandBody splits a body into exactly the requests that were encode
   );
 });
 
-test("decodeCommandBody reads a leading flush-pkt as a probe, whatever follows", () => {
+test("decodeCommandBody reads a leading flush-pkt as a probe, before any other bytes", () => {
   const request = encodeCommandRequest({ command: "fetch", capabilities: [], args: [] });
   assert.equal(decodeCommandBody(FLUSH_PKT).kind, "probe");
   assert.equal(decodeCommandBody(Buffer.concat([FLUSH_PKT, request])).kind, "probe");

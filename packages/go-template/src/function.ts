@@ -6,7 +6,7 @@ export interface TemplateFunction {
   /** Minimum and maximum arguments. A value from `|` is the last one. */
   readonly arity: readonly [least: number, most: number];
   /**
-   * Whether the result is safe in a line-based file, whatever the argument was. The caller of the template gets this
+   * Whether the result is safe in a line-based file, for every argument. The caller of the template gets this
    * as `safe` (see ValueContext). Default false.
    */
   readonly makesSafe?: boolean;

@@ -62,7 +62,7 @@ export class HttpClient {
   }
 
   /**
-   * Sends one request. Returns the response, whatever its status.
+   * Sends one request. Returns the response with any status.
    * @throws HttpClientError. Its message does not name the host and holds no credentials
    */
   async request(url: string | URL, request: HttpRequest): Promise<HttpResponse> {

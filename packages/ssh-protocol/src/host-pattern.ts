@@ -28,7 +28,7 @@ export function matchesPattern(text: string, pattern: string): boolean {
 
 /**
  * Tells whether a host name matches a list of patterns, without regard to case. A match of a pattern that begins
- * with `!` rejects the name, whatever the others say.
+ * with `!` rejects the name, even if other patterns match.
  */
 export function matchesHost(name: string, patterns: readonly string[]): boolean {
   const host = name.toLowerCase();

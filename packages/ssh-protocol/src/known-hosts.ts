@@ -115,7 +115,7 @@ export function namesOfKey(
   return names;
 }
 
-/** Tells whether any line revokes a key, for whatever hosts. Check the key of a certificate's authority as well. */
+/** Tells whether any line revokes a key, for any host. Check the key of a certificate's authority as well. */
 export function isRevoked(hosts: readonly KnownHost[], blob: Buffer): boolean {
   return hosts.some((host) => host.marker === "revoked" && host.blob.equals(blob));
 }

@@ -15,7 +15,7 @@ describe("formatEvent", () => {
     assert.equal(formatEvent({ data: "" }), "data: \n\n");
   });
 
-  it("writes exactly one event, whatever the name and the data hold", () => {
+  it("writes exactly one event for any name and any data", () => {
     const any = fc.string({ unit: fc.constantFrom("\r", "\n", "a", ":", " ", "data: x", "event: y") });
     fc.assert(
       fc.property(any, any, (event, data) => {

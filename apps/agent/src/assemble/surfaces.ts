@@ -15,7 +15,7 @@ import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
 import { apiSocketRoutes, peerSocketRoutes } from "../surfaces/socket/routes.ts";
 import { SocketServer } from "../surfaces/socket/socket-server.ts";
 import type { LentToken } from "../surfaces/forwards/tokens/child-tokens.ts";
-import { lentTokensView } from "../surfaces/forwards/tokens/lent-tokens-view.ts";
+import { lentTokensDocument } from "../surfaces/forwards/tokens/lent-tokens-document.ts";
 import { PeerSocketLoan } from "../surfaces/forwards/tokens/peer-socket-loan.ts";
 import { loanSettings, type TokenLender } from "../surfaces/forwards/tokens/token-lender.ts";
 import { StatusView } from "../surfaces/status-view.ts";
@@ -159,7 +159,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
         app: peerSocketRoutes({ ...onSockets, tokens, surface: "peer socket", nonce: undefined }, offers),
         streams: undefined,
         statusAt: (socket) => ({
-          peers: { socket, offers, ...handouts.status(), tokens: lentTokensView(loan.status()) },
+          peers: { socket, offers, ...handouts.status(), tokens: lentTokensDocument(loan.status()) },
         }),
         logger,
       }),

@@ -245,7 +245,7 @@ describe("agent ssh, with a daemon whose remotes are in memory", { timeout: TIME
     assert.equal(remotes.list().length, 2);
   });
 
-  it("remove, retry and revoke find a host whatever its form [agent 5.10]", async () => {
+  it("remove, retry and revoke find a host in any form [agent 5.10]", async () => {
     for (const [state, text] of [
       ["offline", "tried again now"],
       ["connected", "is connected already"],

@@ -86,7 +86,7 @@ describe("the device flow", () => {
     assert.equal(server.seen[1]?.form["grant_type"], "urn:ietf:params:oauth:grant-type:device_code");
   });
 
-  it("keeps its limits of interval and duration, whatever the server demands", async () => {
+  it("keeps its limits of interval and duration against the server's demands", async () => {
     const pending = { body: { error: "authorization_pending" } };
     for (const [interval, waited] of [
       [0, 1000],

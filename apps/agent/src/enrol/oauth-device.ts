@@ -9,7 +9,7 @@ import { halfOfLife, oauthFault, publicClient, refreshToken, tokenFields } from 
 /** RFC 8628 section 3.5: what the interval grows by when the server says slow_down, and where it begins; seconds. */
 const SLOW_DOWN_SECONDS = 5;
 const DEFAULT_INTERVAL_SECONDS = 5;
-/** Limits of the polling interval, whatever the server demands, in seconds. */
+/** Limits of the polling interval, in seconds. The server cannot exceed them. */
 const MIN_INTERVAL_SECONDS = 1;
 const MAX_INTERVAL_SECONDS = 60;
 /** The longest that we wait for a code, in seconds. */

@@ -12,6 +12,7 @@ import type { StateFile } from "./state.ts";
 import type { StatusFacts, StatusReport } from "./status-report.ts";
 import type { StoreWatch } from "./store-watch.ts";
 import type { TargetWatch } from "./target/target-watch.ts";
+import { ChangeListeners } from "../change-listeners.ts";
 
 /** Changes that arrive together are one cycle. A person does not notice the wait. In milliseconds. */
 const EVENT_SETTLE_MS = 15;
@@ -56,7 +57,7 @@ export interface LiveSettings {
 export class Daemon implements DaemonView {
   readonly #parts: DaemonParts;
   #intervalMs: number;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   #running: { readonly job: string; readonly done: Promise<CycleResult> } | undefined;
   #cycles = 0;
   /** Whether another cycle is needed. The reason may be older than the end of the cycle that runs. */
@@ -129,9 +130,7 @@ export class Daemon implements DaemonView {
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
-    if (signal.aborted) return;
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
   /** Runs until the signal fires and the cycle that runs has ended. */
@@ -218,6 +217,6 @@ export class Daemon implements DaemonView {
   }
 
   #changed(): void {
-    for (const listener of this.#listeners) listener();
+    this.#listeners.changed();
   }
 }

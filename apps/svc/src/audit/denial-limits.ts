@@ -6,7 +6,7 @@ import type { AuditEvent } from "./audit-event.ts";
 const PER_ADDRESS = 60;
 /** Maximum of all unknown callers together. */
 const OVERALL = 1000;
-/** Maximum of one known credential. Whoever finds an expired credential could send it without end. */
+/** Maximum of one known credential. A finder of an expired credential could send it without end. */
 const PER_CREDENTIAL = 600;
 const WINDOW_MS = 60_000;
 

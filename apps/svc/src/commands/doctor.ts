@@ -171,7 +171,7 @@ async function serviceFinding(config: Config): Promise<Outcome> {
   return { warning: `${url} answers ${status}` };
 }
 
-/** The fault of a proxy is for whoever runs the service; callers are told its code alone. */
+/** The fault of a proxy is for the administrator of the service. Callers get its code only. */
 function faultOf(error: unknown): string {
   const proxy = error instanceof Error ? proxyFault(error.cause) : undefined;
   const hint = proxy?.hint ?? (error instanceof AppError ? error.hint : undefined);

@@ -42,7 +42,7 @@ export const DEFAULTS = {
   gitCommandBytes: 64 * 1024 * 1024,
   /** Longest life of a proxy token (section 4). */
   tokenMaxDuration: "168h",
-  /** Longest life of an administration token: a year, so that whoever forgot one meets it again. */
+  /** Longest life of an administration token: a year, so that a forgotten one is noticed. */
   adminTokenMaxDuration: "365d",
   /** Days that audit records are kept: what investigations commonly look back to; a row takes about 500 bytes. */
   auditRetentionDays: 90,

@@ -84,7 +84,7 @@ test("properties edit: keeps separators, continuations and escapes of other keys
   );
 });
 
-test("properties edit: writes ASCII, whatever the value [agent 14.22]", () => {
+test("properties edit: writes ASCII for every value [agent 14.22]", () => {
   const after = edit("properties", undefined, new Map([["é k", " \t\n\r\0日本😀=:#!\\"]]));
   assert.match(after, /^[\n -~]*$/);
   assert.deepEqual([...independent(after)], [["é k", " \t\n\r\0日本😀=:#!\\"]]);

@@ -25,7 +25,7 @@ export function patternsOf(criteria: string): readonly string[] {
   return kind === "Match" && positive.length === 0 ? ["*"] : positive;
 }
 
-/** True for `Match all`, and for a `Host` block with the pattern `*`, whatever its other patterns are. */
+/** True for `Match all`, and for a `Host` block with the pattern `*` and any other patterns. */
 export function matchesAll(criteria: string): boolean {
   const [kind, ...words] = wordsOf(criteria);
   if (kind === "Match") return words.length === 1 && words[0]?.toLowerCase() === "all";

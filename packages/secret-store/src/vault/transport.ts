@@ -35,7 +35,7 @@ export interface TransportOptions {
   };
 }
 
-/** A response, whatever its status. */
+/** A response with any status. */
 export interface TransportResponse {
   readonly status: number;
   readonly location: string | undefined;

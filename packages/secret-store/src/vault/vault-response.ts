@@ -6,7 +6,7 @@ import type { TransportResponse } from "./transport.ts";
 
 /**
  * Error for a response that is not from Vault: a page of a proxy, a load balancer, a sign-in portal or another program. It
- * has no information about the secrets, the token or the request, whatever its status is.
+ * has no information about the secrets, the token or the request, with any status.
  */
 export class ForeignResponse extends SecretStoreError {
   /** HTTP status. */

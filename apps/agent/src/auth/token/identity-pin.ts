@@ -23,7 +23,7 @@ export type Pin = z.infer<typeof pinSchema>;
 
 /**
  * The identity of the token that was adopted last, in `<state>/identity.json` (0600). Another identity's token is not
- * taken, from whatever source: it would put another user's secrets into this user's files.
+ * taken, from any source: it would put another user's secrets into this user's files.
  */
 export class IdentityPin {
   readonly #folder: string;

@@ -1,18 +1,11 @@
 import { messageOf } from "@devplat/base";
 import { checkPath } from "@devplat/secret-store";
 import { z } from "zod";
+import { secretPath } from "./secret-path.ts";
 import { httpUrl } from "./store-section.ts";
 
 /** The key space of enrolments is one folder deep: flat, or grouped exactly once. */
 const MAX_SEGMENTS = 2;
-
-const secretPath = z.string().superRefine((path, context) => {
-  try {
-    checkPath(path);
-  } catch (error) {
-    context.addIssue({ code: "custom", message: messageOf(error) });
-  }
-});
 
 /** Keys that every engine has. The setup wizard is not shown for `optional` enrolments. */
 const common = { description: z.string().default("") };

@@ -1,10 +1,9 @@
-import { messageOf } from "@devplat/base";
 import { FORMAT_NAMES, iniDialectOf } from "@devplat/document-edit";
-import { checkPath } from "@devplat/secret-store";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { duration } from "@devplat/config";
 import { entryName } from "./entry-name.ts";
+import { secretPath } from "./secret-path.ts";
 
 /** A name that a template can write as `.name`. */
 const TEMPLATE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -13,14 +12,6 @@ const MODE = /^0?[0-7]{3}$/;
 const MAX_RUN_TIMEOUT_MS = 10 * 60_000;
 /** Formats whose content has no shape that plain fields could fill: they need a template. */
 const TEMPLATE_ONLY: ReadonlySet<string> = new Set(["text", "netrc", "ssh_config"]);
-
-const secretPath = z.string().superRefine((path, context) => {
-  try {
-    checkPath(path);
-  } catch (error) {
-    context.addIssue({ code: "custom", message: messageOf(error) });
-  }
-});
 
 const fileMode = (fallback: string) =>
   z

@@ -3,6 +3,7 @@ import { SecretStoreError } from "@devplat/secret-store";
 import { isStoreWide } from "../store-health.ts";
 import type { CachedSecrets, SecretVersion } from "./cached-secrets.ts";
 import type { StoreChanges } from "./store-changes.ts";
+import { ChangeListeners } from "../../change-listeners.ts";
 
 /** Maximum number of folders and of secrets that one look reads. Without it a large store would be read for minutes. */
 export const MAX_FOLDERS = 500;
@@ -43,7 +44,7 @@ const EMPTY: FolderSnapshot = { secrets: new Map(), faults: new Map(), isTruncat
 export class SecretFolder {
   readonly #parts: SecretFolderParts;
   readonly #pollMs: number;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   #roots: readonly string[];
   #snapshot = EMPTY;
   #isDue = true;
@@ -76,9 +77,7 @@ export class SecretFolder {
 
   /** Calls back when {@link snapshot} has changed until the signal fires. */
   onChange(listener: () => void, signal: AbortSignal): void {
-    if (signal.aborted) return;
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
   /** Looks again after each change below a root, and from time to time while the store does not report changes. Never throws. */
@@ -173,7 +172,7 @@ export class SecretFolder {
     };
     const isSame = textOf(next) === textOf(this.#snapshot);
     this.#snapshot = next;
-    if (!isSame) for (const listener of this.#listeners) listener();
+    if (!isSame) this.#listeners.changed();
   }
 }
 

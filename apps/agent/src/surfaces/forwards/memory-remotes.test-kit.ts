@@ -4,6 +4,7 @@ import { sameHost } from "./file/remote-entry.ts";
 import type { OfferedKey } from "./host-keys.ts";
 import { ConnectionError } from "./openssh/failure.ts";
 import type { NewRemote, RemoteControl, RemoteEdit } from "./remote-control.ts";
+import { ChangeListeners } from "../../change-listeners.ts";
 
 /** A remote as the surfaces show it, for tests. */
 export function remoteView(host: string, more: Partial<RemoteView> = {}): RemoteView {
@@ -47,7 +48,7 @@ export class MemoryRemotes implements RemoteControl {
   /** Thrown by the next change. */
   failure: Error | undefined;
   problem: string | undefined;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   #remotes: readonly RemoteView[];
 
   constructor(remotes: readonly RemoteView[] = []) {
@@ -114,14 +115,13 @@ export class MemoryRemotes implements RemoteControl {
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
   /** Replaces all remotes. */
   set(remotes: readonly RemoteView[]): void {
     this.#remotes = remotes;
-    for (const listener of this.#listeners) listener();
+    this.#listeners.changed();
   }
 
   /** Changes keys of one remote. */

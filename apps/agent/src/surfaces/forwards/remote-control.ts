@@ -61,6 +61,6 @@ export interface RemoteControl {
   revoke(host: string): Promise<void>;
   /** The answer of the user to the question whether a token may be lent. @throws ForwardError `host_unknown` */
   consent(host: string, allowed: boolean): void;
-  /** Calls back after each change of a state, an entry or a lent token, whoever made it, until the signal fires. */
+  /** Calls back after each change of a state, an entry or a lent token, by anybody, until the signal fires. */
   onChange(listener: () => void, signal: AbortSignal): void;
 }

@@ -26,11 +26,10 @@ export async function jsonBody<T>(
 ): Promise<T> {
   const bytes = await c.req.arrayBuffer();
   if (bytes.byteLength === 0 && missing !== undefined) return schema.parse(missing);
-  const [type = ""] = (c.req.header("Content-Type") ?? "").split(";", 1);
-  if (type.trim().toLowerCase() !== "application/json") throw new BodyFault(PROBLEMS.bodyNotJson);
+  if (!isJson(c.req.header("Content-Type"))) throw new BodyFault(PROBLEMS.notJson);
   let document: unknown;
   try {
-    document = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    document = JSON.parse(utf8Text(bytes));
   } catch {
     throw refused("it is not JSON in UTF-8");
   }
@@ -40,6 +39,17 @@ export async function jsonBody<T>(
     if (!(error instanceof ConfigError)) throw error;
     throw refused(error.problems.map(formatProblem).join("; "));
   }
+}
+
+/** Whether a Content-Type header names JSON. Its parameters are ignored: JSON is always UTF-8 (RFC 8259 section 8.1). */
+export function isJson(contentType: string | undefined): boolean {
+  const [type = ""] = (contentType ?? "").split(";", 1);
+  return type.trim().toLowerCase() === "application/json";
+}
+
+/** @throws TypeError for bytes that are not UTF-8 */
+export function utf8Text(bytes: ArrayBuffer): string {
+  return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
 }
 
 function refused(fault: string): BodyFault {

@@ -242,10 +242,6 @@ export const PROBLEMS = {
     code: "not_found",
   },
   notJson: {
-    detail: "A secret is written with Content-Type: application/json.",
-    code: "unsupported_media_type",
-  },
-  bodyNotJson: {
     detail: "The body is sent with Content-Type: application/json.",
     code: "unsupported_media_type",
   },

@@ -1,4 +1,5 @@
 import { JsonError, isMap, parseJson, type Fields } from "@devplat/secret-store";
+import { isJson, utf8Text } from "./json-body.ts";
 import { PROBLEMS, type Problem } from "./problem.ts";
 
 /** The result, or the reason for the refusal. */
@@ -7,13 +8,12 @@ export type Parsed<T> = { readonly value: T } | { readonly problem: Problem };
 /**
  * Reads `{"fields": {...}}` without loss of a number. Messages give the place of a fault, never the text there.
  *
- * @param contentType header; parameters are ignored, because JSON is always UTF-8 (RFC 8259 section 8.1)
+ * @param contentType header
  */
 export function parseSecretBody(contentType: string | undefined, body: ArrayBuffer): Parsed<Fields> {
-  const type = (contentType ?? "").split(";", 1)[0]?.trim().toLowerCase();
-  if (type !== "application/json") return { problem: PROBLEMS.notJson };
+  if (!isJson(contentType)) return { problem: PROBLEMS.notJson };
   try {
-    const document = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    const document = parseJson(utf8Text(body));
     const fields = isMap(document) && document.size === 1 ? document.get("fields") : undefined;
     if (isMap(fields) && fields.size === 0)
       return bad("A secret needs at least one field. DELETE removes it.");

@@ -60,7 +60,7 @@ describe("endpoints: JSON API", () => {
   });
 
   it("GET /api/v1/status: from memory, no request to the store [agent 24.2]", async () => {
-    // A store that fails whatever it is asked.
+    // A store that fails every request.
     const store = new Proxy({}, { get: () => () => assert.fail("the store was asked") }) as SecretStore;
     await using alone = await startTestServer({ store });
     assert.equal((await alone.send("/api/v1/status")).status, 200);

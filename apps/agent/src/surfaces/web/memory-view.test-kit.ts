@@ -1,8 +1,9 @@
 import type { AgentStatus, CycleResult, DaemonView, RuleView } from "../../status.ts";
+import { ChangeListeners } from "../../change-listeners.ts";
 
 /** A daemon that only holds a state, for tests of the surfaces. */
 export class MemoryView implements DaemonView {
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   #status: AgentStatus = signedIn;
   #rules: readonly RuleView[] = [];
   /** Result of the next cycles. */
@@ -32,15 +33,14 @@ export class MemoryView implements DaemonView {
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
-  /** Changes parts of the state and tells whoever listens. */
+  /** Changes parts of the state and tells the listeners. */
   set(change: { status?: Partial<AgentStatus>; rules?: readonly RuleView[] }): void {
     this.#status = { ...this.#status, ...change.status };
     this.#rules = change.rules ?? this.#rules;
-    for (const listener of this.#listeners) listener();
+    this.#listeners.changed();
   }
 }
 

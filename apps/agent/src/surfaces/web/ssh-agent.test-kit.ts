@@ -2,6 +2,7 @@ import type { Secret } from "@devplat/base";
 import { AgentRefusal } from "../ssh-agent/agent-refusal.ts";
 import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 import type { SshAgentIdentityView, SshAgentStatus } from "../../ssh-agent-view.ts";
+import { ChangeListeners } from "../../change-listeners.ts";
 
 /** The only passphrase that opens a key of {@link MemorySshAgent}. */
 export const PASSPHRASE = "correct horse <battery>";
@@ -44,7 +45,7 @@ export function sshAgentStatus(change: Partial<SshAgentStatus> = {}): SshAgentSt
 
 /** An SSH agent that only holds a state, for tests of the pages. */
 export class MemorySshAgent implements SshAgentControl {
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   #status: SshAgentStatus;
   /** Each action with its arguments. */
   readonly calls: unknown[][] = [];
@@ -82,13 +83,12 @@ export class MemorySshAgent implements SshAgentControl {
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
-  /** Changes parts of the state and tells whoever listens. */
+  /** Changes parts of the state and tells the listeners. */
   set(change: Partial<SshAgentStatus>): void {
     this.#status = { ...this.#status, ...change };
-    for (const listener of this.#listeners) listener();
+    this.#listeners.changed();
   }
 }

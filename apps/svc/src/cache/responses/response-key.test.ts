@@ -12,7 +12,7 @@ describe("responseKey", () => {
   };
   const base = [`want ${oid("a")}`, `want ${oid("b")}`, "done"];
 
-  it("is the same whatever the order, duplicates, agent and session-id [svc 2.1]", () => {
+  it("is the same for any order, duplicates, agent and session-id [svc 2.1]", () => {
     assert.equal(
       keyOf(
         ["done", `want ${oid("b")}`, `want ${oid("a")}`, `want ${oid("b")}`],

@@ -6,7 +6,7 @@ export interface WarmCredential {
   /**
    * A token that may read the repository, as far as is known; undefined: there is none for it.
    *
-   * @throws whatever getting one took
+   * @throws the errors of the source of the credential
    */
   forRepository(owner: string, name: string): Promise<Secret | undefined>;
 }

@@ -45,7 +45,7 @@ async function whole(bodies: BodyReaders, client: string, bytes: number): Promis
 describe("bodies of commands that are held concurrently", () => {
   const busy = (error: unknown): boolean => error instanceof GitError && error.code === "busy";
 
-  it("large ones that never end do not block small ones, whoever sends them [svc 11.9]", async () => {
+  it("large ones that never end do not block small ones of any sender [svc 11.9]", async () => {
     const bodies = new BodyReaders(LIMITS);
     for (const client of ["192.0.2.1", "192.0.2.2"]) await begin(bodies, client).arrive(2 * MIB);
     await assert.rejects(whole(bodies, "192.0.2.3", SMALL_BODY_BYTES + 1), busy);

@@ -286,7 +286,7 @@ describe("apps and webhooks over HTTP", () => {
       assert.equal((await deliver(push("acme/app"), { secret: "of-the-app" })).status, 202);
     });
 
-    it("a replayed delivery does nothing, whatever id it brings", async () => {
+    it("a replayed delivery does nothing, with any id", async () => {
       await deliver(push("acme/app"), { headers: { "x-github-delivery": "1" } });
       const again = await deliver(push("acme/app"), { headers: { "x-github-delivery": "2" } });
       assert.deepEqual([again.status, again.json["status"], warmed.length], [202, "seen", 1]);

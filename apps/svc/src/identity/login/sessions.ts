@@ -34,7 +34,7 @@ export class Sessions {
   readonly #recordedRoles: boolean;
 
   /**
-   * @param admins logins that are admins, whatever the role of their sessions
+   * @param admins logins that are admins, with any role in their sessions
    * @param recordedRoles whether the role that a session began with counts as well: only in development mode, whose
    *   test login gives any. Elsewhere a login that is removed from `admins` loses the role with the next request
    */

@@ -98,7 +98,7 @@ export class VaultKv {
 
   /** Removes the document if it is still that version; exactly one of racing callers gets true. */
   async removeVersion(path: string, version: number): Promise<boolean> {
-    // KV v2 has no conditional removal: whoever writes the mark over that version is the one.
+    // KV v2 has no conditional removal: the one that writes the mark over that version has removed it.
     if (!(await this.write(path, null, version))) return false;
     await this.remove(path);
     return true;

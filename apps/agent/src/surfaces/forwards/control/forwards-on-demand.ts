@@ -6,6 +6,7 @@ import { ForwardError } from "../errors/forward-error.ts";
 import type { NewRemote, RemoteControl, RemoteEdit, UnconfirmedKey } from "../remote-control.ts";
 import { FileWatch } from "./file-watch.ts";
 import type { Remotes, Saved } from "./remotes.ts";
+import { ChangeListeners } from "../../../change-listeners.ts";
 
 /** The forwards, built. */
 export interface BuiltForwards {
@@ -28,7 +29,7 @@ export interface ForwardsOnDemandParts {
 export class ForwardsOnDemand implements Surface, RemoteControl {
   readonly #parts: ForwardsOnDemandParts;
   readonly #watch: FileWatch;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   readonly #stopped = new AbortController();
   #building: Promise<BuiltForwards> | undefined;
   #built: BuiltForwards | undefined;
@@ -109,9 +110,7 @@ export class ForwardsOnDemand implements Surface, RemoteControl {
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
-    if (signal.aborted) return;
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
   /** @throws ForwardError `host_unknown` while there is no ssh.yaml */
@@ -124,9 +123,7 @@ export class ForwardsOnDemand implements Surface, RemoteControl {
     this.#stopped.signal.throwIfAborted();
     const start = async (): Promise<BuiltForwards> => {
       const built = await this.#parts.build();
-      built.remotes.onChange(() => {
-        for (const listener of this.#listeners) listener();
-      }, this.#stopped.signal);
+      built.remotes.onChange(() => this.#listeners.changed(), this.#stopped.signal);
       await built.surface.start();
       this.#built = built;
       return built;

@@ -8,7 +8,7 @@ import type { RemoteEntry } from "../file/remote-entry.ts";
 import type { Forward } from "../forward.ts";
 import type { ForwardState } from "../forward-state.ts";
 import type { Failure } from "../openssh/failure.ts";
-import { lentTokensView } from "../tokens/lent-tokens-view.ts";
+import { lentTokensDocument } from "../tokens/lent-tokens-document.ts";
 import { loanSettings, type LoanStatus } from "../tokens/token-lender.ts";
 
 /** Failure of an enabled remote whose forward was not started yet. */
@@ -78,7 +78,7 @@ export function remoteDocument(facts: RemoteFacts, times: StateTimes): RemoteVie
     reconnects: state?.reconnects ?? 0,
     host_key: entry.host_key === undefined ? null : keyOf(entry.host_key),
     trust: trustOf(facts),
-    tokens: lentTokensView(loan),
+    tokens: lentTokensDocument(loan),
   };
 }
 

@@ -180,7 +180,7 @@ describe("Remotes", () => {
     assert.deepEqual([state, host_key, trust], ["disabled", null, "none"]);
   });
 
-  it("of two concurrent additions of one host one wins, whatever their case", async () => {
+  it("of two concurrent additions of one host, in any case, one wins", async () => {
     const results = await Promise.allSettled(
       ["build", "BUILD", "Build", "other"].map((host) => stand.remotes.add(remoteOf(host), never)),
     );

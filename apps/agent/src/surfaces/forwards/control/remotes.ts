@@ -12,6 +12,7 @@ import { ConnectionError } from "../openssh/failure.ts";
 import type { NewRemote, RemoteControl, RemoteEdit, UnconfirmedKey } from "../remote-control.ts";
 import type { TokenLender } from "../tokens/token-lender.ts";
 import { remoteDocument, StateTimes } from "./remote-document.ts";
+import { ChangeListeners } from "../../../change-listeners.ts";
 
 /** Time in which the outcome of a connection is waited for after a change, in milliseconds. */
 const OUTCOME_TIMEOUT_MS = 5000;
@@ -41,7 +42,7 @@ export class Remotes implements RemoteControl {
   #entries: readonly RemoteEntry[] = [];
   #problem: string | undefined;
   #hasBegun = false;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   readonly #reloads = new Serializer();
   /** Hosts that are being added. They are not in the file yet. */
   readonly #adding = new Set<string>();
@@ -126,9 +127,7 @@ export class Remotes implements RemoteControl {
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
-    if (signal.aborted) return;
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
   /** Starts the forwards. */
@@ -137,7 +136,7 @@ export class Remotes implements RemoteControl {
     await this.reload();
   }
 
-  /** Takes the file up, whoever has changed it. A file that is not valid changes nothing. Never throws. */
+  /** Reads the file after a change by anybody. A file that is not valid changes nothing. Never throws. */
   async reload(): Promise<void> {
     const { file, forwards, logger } = this.#parts;
     await this.#reloads.run(async () => {
@@ -217,7 +216,7 @@ export class Remotes implements RemoteControl {
   }
 
   #changed(): void {
-    for (const listener of this.#listeners) listener();
+    this.#listeners.changed();
   }
 }
 

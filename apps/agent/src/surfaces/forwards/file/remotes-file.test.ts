@@ -192,7 +192,7 @@ describe("the host of a remote", () => {
     }
   });
 
-  it("holds no character with a meaning for ssh, whatever is accepted", () => {
+  it("holds no character with a meaning for ssh in any accepted entry", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         assert.ok(hostFault(text) !== undefined || /^[A-Za-z0-9_:][A-Za-z0-9._:%-]*$/.test(text));

@@ -6,12 +6,12 @@ import { ForwardError } from "../errors/forward-error.ts";
 /** A token of its own for one borrower. */
 export interface ChildToken {
   readonly token: Secret;
-  /** Names the token in the store; whoever has it can revoke the token, not use it. */
+  /** Names the token in the store. Its holder can revoke the token, not use it. */
   readonly accessor: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   readonly expiresAt: number;
-  /** Policies that the store adds because of the identity, whatever was asked for. */
+  /** Policies that the store adds because of the identity. The request has no influence on them. */
   readonly identityPolicies: readonly string[];
   /** The token that it was made from, which can revoke it. */
   readonly parent: Secret;

@@ -6,6 +6,7 @@ import type { QuestionBoard } from "../question-board.ts";
 import type { AskpassProgram } from "./askpass.ts";
 import { promptText } from "./prompt-text.ts";
 import type { Answer, Question } from "./question.ts";
+import { ChangeListeners } from "../../../change-listeners.ts";
 
 /** Time for an answer, in milliseconds. */
 const ANSWER_LIMIT_MS = 30_000;
@@ -43,7 +44,7 @@ export interface WaitingQuestionsParts {
 export class WaitingQuestions implements QuestionBoard {
   readonly #parts: WaitingQuestionsParts;
   readonly #waiting = new Map<string, Waiting>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   readonly #prompts = new Serializer();
 
   constructor(parts: WaitingQuestionsParts) {
@@ -92,9 +93,7 @@ export class WaitingQuestions implements QuestionBoard {
 
   /** Calls back when a question is asked or ends, until the signal fires. */
   onChange(listener: () => void, signal: AbortSignal): void {
-    if (signal.aborted) return;
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
   /** Refuses all questions that wait. */
@@ -183,7 +182,7 @@ export class WaitingQuestions implements QuestionBoard {
   }
 
   #changed(): void {
-    for (const listener of this.#listeners) listener();
+    this.#listeners.changed();
   }
 }
 

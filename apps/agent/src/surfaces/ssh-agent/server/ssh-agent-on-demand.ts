@@ -3,6 +3,7 @@ import type { KeyPair } from "@devplat/ssh-protocol";
 import type { Config } from "../../../config/schema.ts";
 import type { Surface, SurfaceStatus } from "../../surface.ts";
 import type { ForwardListing, SshAgent } from "./ssh-agent.ts";
+import { ChangeListeners } from "../../../change-listeners.ts";
 
 /** Interval at which sleep of this host is looked for, in milliseconds. */
 const SLEEP_LOOK_MS = 1000;
@@ -33,7 +34,7 @@ export interface SshAgentOnDemandParts {
 /** Loads the code of the SSH agent when `agent.enabled` is set, and ends it when the switch is turned off. */
 export class SshAgentOnDemand implements Surface {
   readonly #parts: SshAgentOnDemandParts;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   readonly #keyListeners = new Set<() => void>();
   #built: BuiltSshAgent | undefined;
   /** Fires when the SSH agent is turned off. */
@@ -88,9 +89,7 @@ export class SshAgentOnDemand implements Surface {
 
   /** Calls back after each change of its state until the signal fires. */
   onChange(listener: () => void, signal: AbortSignal): void {
-    if (signal.aborted) return;
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
   /** Calls back when there is a key that was not there before. */
@@ -142,7 +141,7 @@ export class SshAgentOnDemand implements Surface {
 
   #changed(): void {
     this.#noteKeys();
-    for (const listener of this.#listeners) listener();
+    this.#listeners.changed();
   }
 
   #noteKeys(): void {

@@ -15,6 +15,7 @@ import type { IdentitySource, KeyRestrictions, SshIdentity } from "../identity.t
 import type { QuestionBoard } from "../question-board.ts";
 import type { SshAgentSettings } from "./settings.ts";
 import { SshAgent } from "./ssh-agent.ts";
+import { ChangeListeners } from "../../../change-listeners.ts";
 
 /** A key in a folder of a test, with the text of its files. */
 export interface TestKey {
@@ -77,7 +78,7 @@ export class MemorySource implements IdentitySource {
   listings = 0;
   forgotten = 0;
   fault: Error | undefined;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
 
   constructor(name: string, keys: SshIdentity[]) {
     this.name = name;
@@ -103,12 +104,11 @@ export class MemorySource implements IdentitySource {
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
   }
 
   change(): void {
-    for (const listener of this.#listeners) listener();
+    this.#listeners.changed();
   }
 
   async stop(): Promise<void> {}

@@ -19,6 +19,7 @@ import { OwnKeys } from "./own-keys.ts";
 import type { SshAgentSettings } from "./settings.ts";
 import { SignatureLog } from "./signature-log.ts";
 import { ownSourceView, relayView } from "./status-view.ts";
+import { ChangeListeners } from "../../../change-listeners.ts";
 
 /** Folder of the sockets for forwards, in the runtime folder. */
 const FORWARDS_FOLDER = "ssh-agent";
@@ -67,7 +68,7 @@ interface OpenSocket {
 export class SshAgent implements SshAgentControl {
   readonly #parts: SshAgentParts;
   readonly #shared: SessionParts;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new ChangeListeners();
   readonly #changes = new Serializer();
   /** By path. */
   readonly #sockets = new Map<string, OpenSocket>();
@@ -203,9 +204,7 @@ export class SshAgent implements SshAgentControl {
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
-    if (signal.aborted) return;
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+    this.#listeners.add(listener, signal);
     this.#parts.questions.onChange(listener, signal);
   }
 
@@ -230,7 +229,7 @@ export class SshAgent implements SshAgentControl {
     }
   }
 
-  /** A socket of a supervisor stays the main one, whatever path is configured. */
+  /** A socket of a supervisor stays the main one: the configured path does not count then. */
   #mainName(path: string): string {
     return this.#parts.descriptor === undefined ? path : ACTIVATED;
   }
@@ -276,6 +275,6 @@ export class SshAgent implements SshAgentControl {
   }
 
   #notify(): void {
-    for (const listener of this.#listeners) listener();
+    this.#listeners.changed();
   }
 }

@@ -7,7 +7,7 @@ import { publicMessage } from "../../../errors.ts";
 import type { IdentitySource, KeyRestrictions, SshIdentity } from "../identity.ts";
 import type { CertificateAuthority } from "./certificate-authority.ts";
 import { CertificateIdentity } from "./certificate-identity.ts";
-import { ChangeListeners } from "./change-listeners.ts";
+import { ChangeListeners } from "../../../change-listeners.ts";
 import { LISTING_LIMIT_MS, endsInTime } from "./listing-limit.ts";
 import { renderPrincipals, type PrincipalContext } from "./principals.ts";
 import type { SignInWait } from "./sign-in-wait.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 import type { SignIn } from "../../../auth/sign-in.ts";
-import { ChangeListeners } from "./change-listeners.ts";
+import { ChangeListeners } from "../../../change-listeners.ts";
 
 /** A signature waits this long while the daemon signs in again, in milliseconds. */
 const SIGN_IN_LIMIT_MS = 30_000;

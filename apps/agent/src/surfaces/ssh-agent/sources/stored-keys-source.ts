@@ -9,7 +9,7 @@ import type { StoreChanges } from "../../../secrets/folder/store-changes.ts";
 import { isStoreWide } from "../../../secrets/store-health.ts";
 import { AgentRefusal } from "../agent-refusal.ts";
 import type { IdentitySource, KeyRestrictions, SshIdentity, UserQuestions } from "../identity.ts";
-import { ChangeListeners } from "./change-listeners.ts";
+import { ChangeListeners } from "../../../change-listeners.ts";
 import type { KeyThread } from "../../../key-thread/key-thread.ts";
 import { LISTING_LIMIT_MS, endsInTime } from "./listing-limit.ts";
 import type { SignInWait } from "./sign-in-wait.ts";

@@ -15,7 +15,7 @@ import type { RouteParts } from "./route-parts.ts";
 /** Problem of a form that no page of this daemon has sent. */
 const NO_DRAFT: ReadonlySet<Problem["code"]> = new Set(["origin_refused", "bad_path"]);
 
-/** Answers with a problem: a document under /api/ and for the probes, a page elsewhere, with the site's header for whoever is in it,
+/** Answers with a problem: a document under /api/ and for the probes, a page elsewhere, with the site's header for a signed-in user,
  * and with what was typed into a form that has failed. */
 export async function problemResponse(
   c: Context<Environment>,

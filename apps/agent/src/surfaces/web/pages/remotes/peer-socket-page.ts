@@ -1,7 +1,7 @@
 import { html, livePartial, type Assets, type Html } from "@devplat/web-kit";
 import type { AgentStatus } from "../../../../status.ts";
 import { sitePage } from "../layout.ts";
-import { consentQuestion, lentTokensCard } from "./lent-tokens.ts";
+import { consentQuestion, lentTokensCard } from "./lent-tokens-card.ts";
 import { PEER_SOCKET_PAGE, REMOTES_PREFIX } from "./links.ts";
 
 /** Id of the part that the live stream replaces. */

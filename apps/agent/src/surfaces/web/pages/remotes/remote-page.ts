@@ -7,7 +7,7 @@ import { sitePage } from "../layout.ts";
 import { timeText } from "../time-text.ts";
 import { fileNotice } from "./file-notice.ts";
 import { hostKeyCard } from "./host-key-card.ts";
-import { consentQuestion, lentTokensCard } from "./lent-tokens.ts";
+import { consentQuestion, lentTokensCard } from "./lent-tokens-card.ts";
 import { REMOTES_PREFIX, remoteAddress, remoteUrl } from "./links.ts";
 import { nextAttempt, remoteError, remoteState } from "./remote-state.ts";
 import type { RemotesModel } from "./remotes-page.ts";

@@ -6,7 +6,7 @@ import { NEW_REMOTE_FORM, type RemoteForm, type RemoteFormFaults } from "../../s
 import { sitePage } from "../layout.ts";
 import { timeText } from "../time-text.ts";
 import { fileNotice } from "./file-notice.ts";
-import type { LentTokens } from "./lent-tokens.ts";
+import type { LentTokens } from "./lent-tokens-card.ts";
 import { PEER_SOCKET_PAGE, REMOTES_PREFIX, remoteAddress, remoteUrl } from "./links.ts";
 import { nextAttempt, remoteError, remoteState, stateSummary } from "./remote-state.ts";
 import { addressInputs, hostInput, lendingInputs, routeInputs } from "./settings-inputs.ts";

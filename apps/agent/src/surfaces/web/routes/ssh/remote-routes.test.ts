@@ -236,7 +236,7 @@ describe("adding a remote on the page", () => {
 });
 
 describe("the page of a remote", () => {
-  it("is at the encoded host, whatever its case, and elsewhere there is none", async () => {
+  it("is at the encoded host, in any case, and elsewhere there is none", async () => {
     await using site = await stand();
     for (const path of [PAGE, "/ui/remotes/BUILD/", "/ui/remotes/fe80%3A%3A1%25eth0/"]) {
       assert.equal((await site.server.send(path)).status, 200, path);

@@ -19,4 +19,4 @@ export const lentTokensSchema = z
     asking: z.boolean().describe("The user is being asked for consent"),
   })
   .meta({ id: "LentTokens" });
-export type LentTokens = z.infer<typeof lentTokensSchema>;
+export type LentTokensView = z.infer<typeof lentTokensSchema>;

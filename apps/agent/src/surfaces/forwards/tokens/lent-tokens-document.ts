@@ -1,8 +1,8 @@
-import type { LentTokens } from "../../../lent-tokens.ts";
+import type { LentTokensView } from "../../../lent-tokens-view.ts";
 import type { LoanStatus } from "./token-lender.ts";
 
 /** The document about the tokens of one borrower. */
-export function lentTokensView({ tokens, addedPolicies, problem, asking }: LoanStatus): LentTokens {
+export function lentTokensDocument({ tokens, addedPolicies, problem, asking }: LoanStatus): LentTokensView {
   return {
     lent: tokens.map(({ createdAt, expiresAt, lastUsedAt, handouts }) => ({
       created_at: new Date(createdAt).toISOString(),
