@@ -2,7 +2,9 @@ import type { Kysely, Transaction } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { AppRecord, AppStore } from "../store.ts";
-import { fromRow, toRow, type Tables } from "./tables.ts";
+import { rowReader, toRow, type Tables } from "./tables.ts";
+
+const readRow = rowReader<AppRecord>({ flags: ["isDefault"] });
 
 export function sqlApps(
   db: Kysely<Tables>,
@@ -16,7 +18,7 @@ export function sqlApps(
       webhookSecret: record.webhookSecret && box.seal(record.webhookSecret, webhookSecretPlace(record.id)),
     });
   const recordOf = (row: Tables["apps"]): AppRecord => ({
-    ...fromRow<AppRecord>(row, { flags: ["isDefault"] }),
+    ...readRow(row),
     privateKey: box.open(row.private_key, privateKeyPlace(row.id)),
     webhookSecret:
       row.webhook_secret === null ? undefined : box.open(row.webhook_secret, webhookSecretPlace(row.id)),

@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import type { AuditRecord, AuditStore } from "../../audit/audit-store.ts";
 import { pageOf, positionOf } from "../time-cursor.ts";
-import { fromRow, type Tables } from "./tables.ts";
+import { rowReader, type Tables } from "./tables.ts";
 
 /** Rows of one insert: 13 values each, and SQLite takes 32,766 of them in a statement (sqlite.org/limits.html). */
 const ROWS_PER_INSERT = 500;
@@ -84,11 +84,13 @@ function rowOf(record: AuditRecord): Tables["audit"] {
   };
 }
 
+const readRow = rowReader<Required<Omit<AuditRecord, "actor">>>({ json: ["details"] });
+
 function recordOf(row: Tables["audit"]): AuditRecord {
   const { actor_kind: kind, actor_login: login, credential_id: credentialId, ...others } = row;
   const { actor_key: _actor, target_key: _target, ...columns } = others;
   return {
-    ...fromRow<Required<Omit<AuditRecord, "actor">>>(columns, { json: ["details"] }),
+    ...readRow(columns),
     actor: { kind, login: login ?? undefined, credentialId: credentialId ?? undefined },
   };
 }

@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { CachedRepositoryRecord, CachedRepositoryStore } from "../store.ts";
-import { fromRow, toRow, type Tables } from "./tables.ts";
+import { rowReader, toRow, type Tables } from "./tables.ts";
 
 export function sqlCachedRepositories(
   db: Kysely<Tables>,
@@ -43,7 +43,9 @@ export function sqlCachedRepositories(
   };
 }
 
+const readRow = rowReader<CachedRepositoryRecord>({ flags: ["enabled"] });
+
 function recordOf(row: Tables["cached_repositories"]): CachedRepositoryRecord {
   const { key: _, ...columns } = row;
-  return fromRow<CachedRepositoryRecord>(columns, { flags: ["enabled"] });
+  return readRow(columns);
 }

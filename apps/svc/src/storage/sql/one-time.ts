@@ -2,13 +2,15 @@ import { Secret } from "@devplat/base";
 import type { Kysely } from "kysely";
 import type { SecretBox } from "../secret-box.ts";
 import type { OneTimeRecord, OneTimeStore } from "../store.ts";
-import { fromRow, type Tables } from "./tables.ts";
+import { rowReader, type Tables } from "./tables.ts";
+
+const readRow = rowReader<OneTimeRecord>();
 
 export function sqlOneTime(db: Kysely<Tables>, box: SecretBox): OneTimeStore {
   const seal = (kind: string, key: string, value: string): string =>
     box.seal(new Secret(value), oneTimePlace(kind, key));
   const recordOf = (row: Tables["one_time"]): OneTimeRecord => ({
-    ...fromRow<OneTimeRecord>(row),
+    ...readRow(row),
     value: box.open(row.value, oneTimePlace(row.kind, row.key)).reveal(),
   });
   const find = async (kind: string, key: string, now: number): Promise<Tables["one_time"] | undefined> =>

@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import type { SessionRecord, SessionStore } from "../store.ts";
-import { fromRow, toRow, type Tables } from "./tables.ts";
+import { rowReader, toRow, type Tables } from "./tables.ts";
 
 export function sqlSessions(db: Kysely<Tables>): SessionStore {
   const first = async (column: "id" | "token_hash", value: string): Promise<SessionRecord | undefined> => {
@@ -45,8 +45,10 @@ export function sqlSessions(db: Kysely<Tables>): SessionStore {
   };
 }
 
+const readRow = rowReader<SessionRecord>();
+
 function recordOf(row: Tables["sessions"]): SessionRecord {
-  const record = fromRow<SessionRecord>(row);
+  const record = readRow(row);
   // An unknown role has the fewest rights.
   return { ...record, role: record.role === "admin" ? "admin" : "user" };
 }

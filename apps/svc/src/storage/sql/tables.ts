@@ -50,9 +50,8 @@ export interface Tables {
   };
 }
 
-/** Columns of fields and fields of columns. They have as many entries as the tables have columns. */
+/** Columns of fields. It has as many entries as the tables have columns. */
 const COLUMNS = new Map<string, string>();
-const FIELDS = new Map<string, string>();
 
 /** The row of a record. Each field has a column. */
 export function toRow<Fields extends object>(record: Fields): Row<Fields> {
@@ -72,22 +71,35 @@ function columnValue(value: unknown): unknown {
   return typeof value === "object" ? JSON.stringify(value) : value;
 }
 
-/** The record of a row. @param types fields that are not numbers or plain text */
-export function fromRow<Fields>(
-  row: Row<Fields>,
+/**
+ * A reader of rows of one table. It finds out once what each column becomes.
+ * @param types fields that are not numbers or plain text
+ * @returns the record of a row, `undefined` where a column is null
+ */
+export function rowReader<Fields>(
   types: { readonly flags?: readonly (keyof Fields)[]; readonly json?: readonly (keyof Fields)[] } = {},
-): Fields {
-  const record: Partial<Record<keyof Fields, unknown>> = {};
-  for (const [column, value] of Object.entries(row)) {
-    const name = FIELDS.getOrInsertComputed(column, (text) =>
-      text.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
-    ) as keyof Fields;
-    record[name] = fieldValue(value, types.flags?.includes(name), types.json?.includes(name));
-  }
-  return record as Fields;
+): (row: Row<Fields>) => Fields {
+  const readings = new Map<string, { name: keyof Fields; isFlag: boolean; isJson: boolean }>();
+  const readingOf = (column: string): { name: keyof Fields; isFlag: boolean; isJson: boolean } => {
+    const name = column.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()) as keyof Fields;
+    return {
+      name,
+      isFlag: types.flags?.includes(name) ?? false,
+      isJson: types.json?.includes(name) ?? false,
+    };
+  };
+  return (row) => {
+    const record: Partial<Record<keyof Fields, unknown>> = {};
+    const values = row as Record<string, unknown>;
+    for (const column of Object.keys(values)) {
+      const { name, isFlag, isJson } = readings.getOrInsertComputed(column, readingOf);
+      record[name] = fieldValue(values[column], isFlag, isJson);
+    }
+    return record as Fields;
+  };
 }
 
-function fieldValue(value: unknown, isFlag = false, isJson = false): unknown {
+function fieldValue(value: unknown, isFlag: boolean, isJson: boolean): unknown {
   if (value === null) return undefined;
   if (isFlag) return value !== 0;
   return isJson ? (JSON.parse(value as string) as unknown) : value;

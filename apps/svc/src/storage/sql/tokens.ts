@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import type { TokenRecord, TokenStore } from "../store.ts";
 import { pageOf, positionOf } from "../time-cursor.ts";
-import { fromRow, toRow, type Tables } from "./tables.ts";
+import { rowReader, toRow, type Tables } from "./tables.ts";
 
 export function sqlTokens(db: Kysely<Tables>): TokenStore {
   const first = async (column: "id" | "token_hash", value: string): Promise<TokenRecord | undefined> => {
@@ -88,6 +88,4 @@ export function sqlTokens(db: Kysely<Tables>): TokenStore {
   };
 }
 
-function recordOf(row: Tables["tokens"]): TokenRecord {
-  return fromRow<TokenRecord>(row, { json: ["repositories", "scopes", "ipAllow"] });
-}
+const recordOf = rowReader<TokenRecord>({ json: ["repositories", "scopes", "ipAllow"] });

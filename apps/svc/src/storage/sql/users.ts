@@ -3,7 +3,7 @@ import { credentialText, readCredential } from "../credential-text.ts";
 import { formerLogin } from "../former-login.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { UserRecord, UserStore } from "../store.ts";
-import { fromRow, toRow, type Row, type Tables } from "./tables.ts";
+import { rowReader, toRow, type Row, type Tables } from "./tables.ts";
 
 /** Maximum tries of a login. Each try loses to at most one other login of the same user. */
 const MAX_TRIES = 5;
@@ -125,6 +125,4 @@ function rowOf(user: UserRecord): Tables["users"] {
   return { ...toRow(user), login_key: user.login.toLowerCase(), credential: null, credential_at: null };
 }
 
-function recordOf(row: Row<UserRecord>): UserRecord {
-  return fromRow<UserRecord>(row);
-}
+const recordOf = rowReader<UserRecord>();
