@@ -27,7 +27,7 @@ agent:
   confirm: forwarded
   key_lifetime: 8h
   keys:
-    - {source: kv, name: team, path_prefix: ssh/team, hosts: ["*.example.com", "!db.example.com"], via: [jump.example.com]}
+    - {source: kv, name: team, path_prefix: ssh/team, hosts: ["*.example.com", "deploy@web", "!db.example.com"], via: [jump.example.com]}
     - {source: ca, name: prod, mount: ssh-prod, role: login, principals: ["{{ username }}", root], ttl: 5m, extensions: {permit-pty: ""}, key_type: ecdsa, confirm: always}
     - {source: enrolments, name: mine, namespaces: [git]}
   relay: [SSH_AUTH_SOCK, /run/other-agent.sock]

@@ -15,7 +15,9 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "agent-hosts-all-negated":
     "3:51: agent.keys[0].hosts: matches no host, because every pattern begins with '!'",
   "agent-hosts-in-one-text":
-    "3:59: agent.keys[0].hosts[0]: expected one pattern of host names, such as *.example.com",
+    "3:59: agent.keys[0].hosts[0]: expected one pattern of host names, such as *.example.com or alice@*.example.com",
+  "agent-hosts-user-of-no-host":
+    "3:59: agent.keys[0].hosts[0]: expected one pattern of host names, such as *.example.com or alice@*.example.com",
   "agent-key-lifetime-too-long": "2:10: agent.key_lifetime: must be at most 14d",
   "agent-path-prefix-climbs":
     '3:33: agent.keys[0].path_prefix: the path "a/../b" cannot be used: it has a ".." segment',
@@ -25,6 +27,8 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "agent-socket-twice": "4:15: agent.sockets[0].path: another socket of this section has this path",
   "agent-source-name-twice": "5:21: agent.keys[1].name: another source has this name",
   "agent-source-unknown": "3:12: agent.keys[0].source: expected one of: kv, ca, enrolments",
+  "agent-via-with-user":
+    "3:57: agent.keys[0].via[0]: expected one pattern of host names, without '!' and user names",
   "api-offers-unknown": "2:32: api.peer.offers[1]: expected one of: token, browse, notify, clipboard",
   "docker-cache-too-long": "2:11: docker.cache_ttl: must be at most 10m",
   "docker-not-built": "2:11: docker.enabled: not built yet in this version: only false",

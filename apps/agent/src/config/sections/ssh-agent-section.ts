@@ -16,21 +16,29 @@ export const SSH_AUTH_SOCK = "SSH_AUTH_SOCK";
 
 /** When the SSH agent asks the user before a signature. */
 const confirm = z.enum(["never", "forwarded", "always"]);
-/** A pattern of host names, as in ssh_config(5). A list in one text would be one pattern that never matches. */
+/**
+ * A pattern of host names, as in ssh_config(5), and before it a pattern of user names, as for `ssh-add -h`. A list in one text
+ * would be one pattern that never matches.
+ */
 const hostPatterns = z
   .array(
-    z
-      .string()
-      .regex(/^!?[^\s,!]+$/, { message: "expected one pattern of host names, such as *.example.com" }),
+    z.string().regex(/^!?(?:[^\s,!]+@)?[^\s,!@]+$/, {
+      message: "expected one pattern of host names, such as *.example.com or alice@*.example.com",
+    }),
   )
   .min(1)
   .refine((patterns) => patterns.some((each) => !each.startsWith("!")), {
     message: "matches no host, because every pattern begins with '!'",
   });
 
-/** Hosts on the way, one pattern for each. A pattern that rejects hosts has no meaning for one host. */
+/**
+ * Hosts on the way, one pattern for each. A pattern that rejects hosts has no meaning for one host. The agent does not know
+ * the accounts that it is forwarded to.
+ */
 const wayPatterns = z.array(
-  z.string().regex(/^[^\s,!]+$/, { message: "expected one pattern of host names, without '!'" }),
+  z
+    .string()
+    .regex(/^[^\s,!@]+$/, { message: "expected one pattern of host names, without '!' and user names" }),
 );
 
 /** Keys that every source of keys has. */

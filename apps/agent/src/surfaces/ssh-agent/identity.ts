@@ -4,7 +4,7 @@ import type { SshAgentIdentityView } from "../../ssh-agent-view.ts";
 
 /** Where a key may be used. Undefined: everywhere. */
 export interface KeyRestrictions {
-  /** Patterns of destination hosts. */
+  /** Patterns of destinations, as `[!][USER@]HOST`. */
   readonly hosts: readonly string[] | undefined;
   /** One pattern for each host between, nearest first, as in the steps of `ssh-add -h`. Empty: none between. */
   readonly via: readonly string[] | undefined;

@@ -10,7 +10,7 @@ import {
   type KnownHost,
 } from "@devplat/ssh-protocol";
 import { certify, keysFolder, makeKey } from "../server/ssh-agent.test-kit.ts";
-import { isHostAmong, literalNames, namesOfHostKey } from "./host-names.ts";
+import { namesOfHostKey } from "./host-names.ts";
 
 const linesOf = (...lines: string[]): readonly KnownHost[] => {
   const { hosts, faults } = decodeKnownHosts(lines.join("\n"));
@@ -94,27 +94,5 @@ describe("namesOfHostKey", () => {
         assert.deepEqual(namesOfHostKey(Buffer.from(bytes), [], { ...now, candidates: ["web"] }), []);
       }),
     );
-  });
-});
-
-describe("isHostAmong", () => {
-  const table: [names: string[], patterns: string[], expected: boolean][] = [
-    [["web"], ["web"], true],
-    [["WEB"], ["web"], true],
-    [["web.example.com"], ["*.example.com"], true],
-    [["[web]:2222"], ["web"], false],
-    [["[web]:2222"], ["[web]:2222"], true],
-    [[], ["*"], false],
-    [["web"], [], false],
-    [["web", "db"], ["web", "!db"], false],
-    [["web"], ["!db"], false],
-  ];
-  for (const [names, patterns, expected] of table) {
-    it(`${names.join()} among ${patterns.join()}: ${expected}`, () =>
-      assert.equal(isHostAmong(names, patterns), expected));
-  }
-
-  it("candidates are the patterns that spell a name out", () => {
-    assert.deepEqual(literalNames(["Web", "*.example.com", "!db", "a?"]), ["web"]);
   });
 });

@@ -7,7 +7,6 @@ import {
   isCertificateType,
   isRevoked,
   keyTypeOf,
-  matchesHost,
   namesOfKey,
   type Certificate,
   type KnownHost,
@@ -39,22 +38,6 @@ export function namesOfHostKey(
     if (error instanceof SshProtocolError) return [];
     throw error;
   }
-}
-
-/** Names that are spelled out in patterns. */
-export function literalNames(patterns: readonly string[]): string[] {
-  return patterns.filter((pattern) => !/[*?!]/.test(pattern)).map((name) => name.toLowerCase());
-}
-
-/**
- * Whether a host with these names is one of the patterns' hosts. A host without a name matches nothing, and a pattern
- * with `!` that matches one of the names rejects the host.
- */
-export function isHostAmong(names: readonly string[], patterns: readonly string[]): boolean {
-  const rejecting = patterns.filter((pattern) => pattern.startsWith("!")).map((pattern) => pattern.slice(1));
-  return (
-    names.some((name) => matchesHost(name, patterns)) && !names.some((name) => matchesHost(name, rejecting))
-  );
 }
 
 /** Principals of a host certificate for which a line of known_hosts believes its authority. */

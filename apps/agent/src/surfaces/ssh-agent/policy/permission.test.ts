@@ -31,11 +31,14 @@ function originOf(way: string): Origin {
   return { kind: "bound", sessions: sessions as [NamedSession, ...NamedSession[]] };
 }
 
-const login = (to: string, { hostKey, key = KEY }: { hostKey?: string; key?: Buffer } = {}): SignedData => ({
+const login = (
+  to: string,
+  { hostKey, key = KEY, user = "alice" }: { hostKey?: string; key?: Buffer; user?: string } = {},
+): SignedData => ({
   kind: "userauth",
   request: {
     sessionId: sessionIdOf(to),
-    user: "alice",
+    user,
     algorithm: "ssh-ed25519",
     publicKey: key,
     hostKey: hostKey === undefined ? undefined : hostKeyOf(hostKey),
@@ -48,6 +51,7 @@ const sshsig = (namespace: string): SignedData => ({
 
 const WEB = { ...NONE, hosts: ["web"] };
 const VIA = { ...NONE, hosts: ["web"], via: ["a", "b"] };
+const ALICE = { ...NONE, hosts: ["alice@web"] };
 const DIRECT = { ...NONE, hosts: ["web"], via: [] };
 
 describe("listing of keys", () => {
@@ -85,6 +89,10 @@ describe("listing of keys", () => {
     ["via without hosts", { ...NONE, via: ["a"] }, "a>anything", "listed"],
     ["via without hosts, local", { ...NONE, via: ["a"] }, "local", "marked"],
     ["a rejected host", { ...NONE, hosts: ["*", "!web"] }, "web", "withheld"],
+    ["a user of that host", ALICE, "web", "listed"],
+    ["a user of another host", ALICE, "db", "withheld"],
+    ["a rejected user of that host", { ...NONE, hosts: ["*", "!root@web"] }, "web", "listed"],
+    ["a user and namespaces, forwarded to that host", { ...ALICE, namespaces: ["git"] }, "web>", "withheld"],
   ];
   for (const [name, restrictions, way, expected] of table) {
     it(`${name}: ${expected}`, () => assert.equal(listingOf(restrictions, originOf(way)), expected));
@@ -117,6 +125,36 @@ describe("signatures for logins", () => {
     ["hosts, an older client on a hop", WEB, "a>", login("web", { hostKey: "web" }), /bound for forwarding/],
     ["hosts, through a host", WEB, "a>web", login("web", { hostKey: "web" }), undefined],
     ["hosts, through a host, not host-bound", WEB, "a>web", login("web"), /does not name the host key/],
+    ["a user, that user", ALICE, "web", login("web"), undefined],
+    [
+      "a user, another one",
+      ALICE,
+      "web",
+      login("web", { user: "bob" }),
+      /not for the user "bob" of this host/,
+    ],
+    ["a user, on another host", ALICE, "db", login("db"), /not for this host/],
+    [
+      "a user, another one through a host",
+      ALICE,
+      "a>web",
+      login("web", { user: "bob", hostKey: "web" }),
+      /not for the user "bob"/,
+    ],
+    [
+      "a rejected user",
+      { ...NONE, hosts: ["*", "!root@*"] },
+      "web",
+      login("web", { user: "root" }),
+      /not for the user "root"/,
+    ],
+    [
+      "a user whose name has control characters",
+      ALICE,
+      "web",
+      login("web", { user: "\u001b[2J" }),
+      /not for the user "\P{Cc}+" of this host/u,
+    ],
     ["via, the whole way", VIA, "a>b>web", login("web", { hostKey: "web" }), undefined],
     ["via, direct", VIA, "web", login("web", { hostKey: "web" }), /not through these hosts/],
     ["via, a hop as the destination", VIA, "a>b", login("b", { hostKey: "b" }), /not through these hosts/],
@@ -162,6 +200,13 @@ describe("other signatures", () => {
       sshsig("git"),
       /may not/,
     ],
+    [
+      "a user and namespaces, from that host",
+      { ...ALICE, namespaces: ["git"] },
+      "web>",
+      sshsig("git"),
+      /may not have data signed/,
+    ],
     ["no restriction, other data", NONE, "local", { kind: "unknown" }, undefined],
     ["hosts, other data", WEB, "local", { kind: "unknown" }, /neither a login/],
     ["hosts, other data for that host", WEB, "web", { kind: "unknown" }, /neither a login/],
@@ -178,7 +223,7 @@ describe("other signatures", () => {
 });
 
 const names = fc.constantFrom("a", "b", "web", "?a", "?web");
-const patterns = fc.constantFrom("a", "b", "web", "*", "?eb", "!a");
+const patterns = fc.constantFrom("a", "b", "web", "*", "?eb", "!a", "alice@web", "!bob@web", "b?b@*");
 const restrictionsOf = fc.record({
   hosts: fc.option(fc.array(patterns, { maxLength: 3 }), { nil: undefined }),
   via: fc.option(fc.array(patterns, { maxLength: 3 }), { nil: undefined }),
@@ -192,9 +237,9 @@ const ways = fc.oneof(
     .map(([hosts, isForwarding]) => hosts.join(">") + (isForwarding ? ">" : "")),
 );
 const requests = fc
-  .tuple(names, fc.option(names, { nil: undefined }), fc.boolean())
-  .map(([to, hostKey, isOwn]) =>
-    login(to, { ...(hostKey !== undefined && { hostKey }), key: isOwn ? KEY : OTHER_KEY }),
+  .tuple(names, fc.option(names, { nil: undefined }), fc.boolean(), fc.constantFrom("alice", "bob"))
+  .map(([to, hostKey, isOwn, user]) =>
+    login(to, { ...(hostKey !== undefined && { hostKey }), key: isOwn ? KEY : OTHER_KEY, user }),
   );
 
 describe("permissions in general", () => {

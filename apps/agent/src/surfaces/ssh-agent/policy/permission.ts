@@ -1,3 +1,4 @@
+import { visible } from "@devplat/base/terminal";
 import {
   SshProtocolError,
   encodePublicKey,
@@ -6,13 +7,18 @@ import {
   type UserauthRequest,
 } from "@devplat/ssh-protocol";
 import type { KeyRestrictions } from "../identity.ts";
-import { isHostAmong } from "./host-names.ts";
+import { isDestination, type Account } from "./destination.ts";
 import type { BoundSession } from "./session-chain.ts";
 
 /** A bound session, and the names that known_hosts gives its host key. */
 export interface NamedSession extends BoundSession {
   readonly names: readonly string[];
 }
+
+/** The account of a login that has not been requested yet. */
+const ANY: Account = { kind: "any" };
+/** The account that an agent is forwarded to. Its name is never known. */
+const EVERY: Account = { kind: "every" };
 
 /** Where the requests of a connection come from. */
 export type Origin =
@@ -92,7 +98,12 @@ function loginFault(
     return "the login request names another host key";
   }
   if (!isForHosts(restrictions)) return undefined;
-  if (!isAtItsHost(restrictions, sessions)) return "the key is not for this host, or not through these hosts";
+  if (!isAtItsHost(restrictions, sessions, ANY)) {
+    return "the key is not for this host, or not through these hosts";
+  }
+  if (!isAtItsHost(restrictions, sessions, { kind: "named", user: request.user })) {
+    return `the key is not for the user "${visible(request.user)}" of this host`;
+  }
   // As in OpenSSH: only the first hop may be a server without host-bound logins.
   if (sessions.length > 1 && request.hostKey === undefined) {
     return "the login request does not name the host key, and the connection is forwarded";
@@ -120,15 +131,19 @@ function isForHosts({ hosts, via }: KeyRestrictions): boolean {
  * is forwarded to there.
  */
 function hasUse(restrictions: KeyRestrictions, sessions: readonly NamedSession[]): boolean {
-  if (sessions.at(-1)?.isForwarding !== true) return isAtItsHost(restrictions, sessions);
+  if (sessions.at(-1)?.isForwarding !== true) return isAtItsHost(restrictions, sessions, ANY);
   return leadsFurther(restrictions, sessions) || maySignRemotely(restrictions, sessions);
 }
 
-/** Whether the sessions are the way of the key to one of its hosts. */
-function isAtItsHost({ hosts, via }: KeyRestrictions, sessions: readonly NamedSession[]): boolean {
+/** Whether the sessions are the way of the key to an account of one of its hosts. */
+function isAtItsHost(
+  { hosts, via }: KeyRestrictions,
+  sessions: readonly NamedSession[],
+  account: Account,
+): boolean {
   const hops = sessions.slice(0, -1);
   if (via !== undefined && (hops.length !== via.length || !isAlong(hops, via))) return false;
-  return hosts === undefined || isHostAmong(sessions.at(-1)?.names ?? [], hosts);
+  return hosts === undefined || isDestination(sessions.at(-1)?.names ?? [], account, hosts);
 }
 
 /** Whether the sessions are a part of the way of the key: the host logs in to the next one. */
@@ -138,11 +153,11 @@ function leadsFurther({ via }: KeyRestrictions, sessions: readonly NamedSession[
 
 /** Whether a host that the connection is forwarded to may have data signed. */
 function maySignRemotely(restrictions: KeyRestrictions, sessions: readonly NamedSession[]): boolean {
-  return restrictions.namespaces !== undefined && isAtItsHost(restrictions, sessions);
+  return restrictions.namespaces !== undefined && isAtItsHost(restrictions, sessions, EVERY);
 }
 
 function isAlong(hops: readonly NamedSession[], via: readonly string[]): boolean {
-  return hops.every(({ names }, at) => isHostAmong(names, [via[at] ?? ""]));
+  return hops.every(({ names }, at) => isDestination(names, EVERY, [via[at] ?? ""]));
 }
 
 /** A certificate and its key are the same key. */

@@ -100,6 +100,22 @@ describe("an SSH agent that is forwarded through three hosts", () => {
     });
   });
 
+  it("a key for a user of a host logs in as that user only", async () => {
+    await withChain({}, async ({ test, place, restrict, through }) => {
+      const me = userInfo().username;
+      const login = async (): Promise<string> => (await through([0, 2], "echo reached")).stdout;
+      await restrict({ hosts: [`${me}@${place(2)}`], via: [place(0)] });
+      assert.equal(await login(), "reached\n");
+      await restrict({ hosts: [`${me}2@${place(2)}`, `${me}@${place(1)}`] });
+      assert.equal(await login(), "");
+      const reason = `the key is not for the user "${me}" of this host`;
+      assert.equal(test.agent.status().refusals[0]?.reason, reason);
+      await restrict({ hosts: ["*", `!${me}@${place(2)}`] });
+      assert.equal(await login(), "");
+      assert.equal(test.agent.status().refusals[0]?.reason, reason);
+    });
+  });
+
   it("ssh-add on a host lists what can be used further, and changes nothing here", async () => {
     await withChain({}, async ({ test, place, restrict, through }) => {
       const listedOn = async (...way: number[]): Promise<string> =>
