@@ -67,6 +67,9 @@ export const remoteViewSchema = z
     next_attempt_at: time.nullable(),
     reconnects: z.int().nonnegative(),
     host_key: hostKeySchema.nullable().describe("The pinned key"),
+    hop_keys: z
+      .array(z.object({ host: text.describe("`host:port` of the jump host"), ...hostKeySchema.shape }))
+      .describe("The pinned keys of jump hosts, nearest first"),
     trust: z.enum(["pin", "ca", "none"]).describe("By what the host's key is accepted"),
     tokens: lentTokensSchema,
   })

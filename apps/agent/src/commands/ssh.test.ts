@@ -196,6 +196,8 @@ describe("agent ssh, with a daemon whose remotes are in memory", { timeout: TIME
   });
 
   it("edit sends the given settings only, and prints the whole entry [agent 36.12]", async () => {
+    const { type, fingerprint, key } = offered("jump:22", "J");
+    remotes.change("build", { hop_keys: [{ host: "jump:22", type, fingerprint, key }] });
     const { stdout } = await ok(
       "edit",
       "BUILD",
@@ -211,6 +213,7 @@ describe("agent ssh, with a daemon whose remotes are in memory", { timeout: TIME
       ["edit", "BUILD", { port: null, enabled: false, user: null, policies: null }],
     ]);
     assert.match(stdout, /^host +build$/m);
+    assert.match(stdout, new RegExp(`^key of jump:22 +ssh-ed25519 ${fingerprint}$`, "m"));
     assert.match(stdout, /^enabled +no$/m);
     assert.match(stdout, /^token ttl +15m$/m);
     const json = await ok("edit", "build", "--enable", "--json");

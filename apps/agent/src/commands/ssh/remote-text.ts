@@ -23,6 +23,10 @@ export function printRemote(remote: RemoteView): void {
     ["ask", remote.ask],
     ["lend", remote.lend],
     ["host key", key === null ? keyless(remote) : `${key.type} ${key.fingerprint}`],
+    ...remote.hop_keys.map(({ host, type, fingerprint }): [string, string] => [
+      `key of ${host}`,
+      `${type} ${fingerprint}`,
+    ]),
     ["state", stateText(remote)],
   ];
   if (tokens.added_policies.length > 0) rows.push(["the store adds", tokens.added_policies.join(", ")]);

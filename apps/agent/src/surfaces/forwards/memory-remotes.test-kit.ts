@@ -29,6 +29,7 @@ export function remoteView(host: string, more: Partial<RemoteView> = {}): Remote
     next_attempt_at: null,
     reconnects: 0,
     host_key: { type: "ssh-ed25519", fingerprint: fingerprintOf("A"), key: `ssh-ed25519 ${"A".repeat(68)}` },
+    hop_keys: [],
     trust: "pin",
     tokens: { lent: [], added_policies: [], problem: null, asking: false },
     ...more,

@@ -77,6 +77,7 @@ export function remoteDocument(facts: RemoteFacts, times: StateTimes): RemoteVie
     next_attempt_at: next,
     reconnects: state?.reconnects ?? 0,
     host_key: entry.host_key === undefined ? null : keyOf(entry.host_key),
+    hop_keys: Object.entries(entry.hop_keys ?? {}).map(([host, line]) => ({ host, ...keyOf(line) })),
     trust: trustOf(facts),
     tokens: lentTokensDocument(loan),
   };
@@ -88,7 +89,7 @@ function errorOf(entry: RemoteEntry, failure: Failure): NonNullable<RemoteView["
   return { class: failure.class, message: failure.message, advice };
 }
 
-function keyOf(line: string): RemoteView["host_key"] {
+function keyOf(line: string): NonNullable<RemoteView["host_key"]> {
   const { type, blob } = decodePublicKeyLine(line);
   return { type, fingerprint: fingerprint(blob), key: line };
 }

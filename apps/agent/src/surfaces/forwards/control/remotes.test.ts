@@ -264,7 +264,12 @@ describe("Remotes", () => {
     assert.equal((await stand.remotes.repin("build", [], never)).state, "unconfirmed");
     assert.equal(stand.remotes.get("build").host_key?.key, KEY);
     const pinned = await stand.remotes.repin("build", [FINGERPRINT], never);
-    assert.equal(pinned.state === "saved" && pinned.remote.host_key?.key, OTHER_KEY);
+    assert.ok(pinned.state === "saved");
+    assert.equal(pinned.remote.host_key?.key, OTHER_KEY);
+    assert.deepEqual(
+      pinned.remote.hop_keys.map(({ host, key }) => [host, key]),
+      [["jump:22", OTHER_KEY]],
+    );
     assert.equal(stand.remotes.get("build").user, "ada");
     assert.equal(stand.learned.at(-1)?.again, true);
   });

@@ -1,4 +1,5 @@
 import { html, type Html } from "@devplat/web-kit";
+import { BRAND } from "../../../brand.ts";
 import type { RuleStatus, RuleView } from "../../../status.ts";
 import { ruleUrl } from "./rule-url.ts";
 import { timeText } from "./time-text.ts";
@@ -17,7 +18,8 @@ export function rulesTable(rules: readonly RuleView[], now: string): Html {
     return html`<section class="card">
       <h2>Sync rules</h2>
       <p class="empty">
-        No rules yet. Add them under <code>rules</code> in the configuration, then restart the daemon.
+        No rules yet. A rule writes a secret of the store into a file. Add one under <code>rules</code> in the
+        configuration. Then <code>${BRAND.command} reload</code> applies it.
       </p>
     </section>`;
   }

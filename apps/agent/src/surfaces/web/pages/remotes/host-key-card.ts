@@ -2,36 +2,56 @@ import { html, type Html } from "@devplat/web-kit";
 import type { RemoteView } from "../../../../remote-view.ts";
 import { remoteUrl } from "./links.ts";
 
+type HostKey = NonNullable<RemoteView["host_key"]>;
+
 /** How the host proves who it is: its pinned key, or a certificate of a configured authority. */
 export function hostKeyCard(remote: RemoteView): Html {
   const { host, host_key: key } = remote;
   return html`<section class="card stack" aria-labelledby="host-key-heading">
     <h2 id="host-key-heading">Host key</h2>
-    ${trustText(remote)}
-    ${
-      key === null
-        ? ""
-        : html`<dl class="facts keys">
-              <div>
-                <dt>Type</dt>
-                <dd>${key.type}</dd>
-              </div>
-              <div class="wide">
-                <dt>Fingerprint</dt>
-                <dd><code class="fingerprint">${key.fingerprint}</code></dd>
-              </div>
-            </dl>
-            <details id="full-key-${Buffer.from(key.fingerprint).toString("hex")}" hx-morph-skip>
-              <summary>Show the full key</summary>
-              <pre class="code long" tabindex="0" aria-label="Full key">${key.key}</pre>
-            </details>`
-    }
+    ${trustText(remote)} ${key === null ? "" : keyFacts(key)}
+    ${remote.hop_keys.length === 0 ? "" : hopKeys(remote.hop_keys)}
     <form class="form-actions" method="post" action="${remoteUrl(host)}">
       <button type="submit" name="action" value="repin">
         ${key === null ? "Ask the host for its key" : "Ask the host for its key again"}
       </button>
     </form>
   </section>`;
+}
+
+/** Type and fingerprint, and the whole key on demand. @param host of a jump host */
+function keyFacts({ type, fingerprint, key }: HostKey, host?: string): Html {
+  return html`<dl class="facts keys">
+      ${
+        host === undefined
+          ? ""
+          : html`<div>
+              <dt>Jump host</dt>
+              <dd class="wrap">${host}</dd>
+            </div>`
+      }
+      <div>
+        <dt>Type</dt>
+        <dd>${type}</dd>
+      </div>
+      <div class="wide">
+        <dt>Fingerprint</dt>
+        <dd><code class="fingerprint">${fingerprint}</code></dd>
+      </div>
+    </dl>
+    <details id="full-key-${Buffer.from(`${host ?? ""} ${fingerprint}`).toString("hex")}" hx-morph-skip>
+      <summary>
+        Show the full key${host === undefined ? "" : html`<span class="visually-hidden"> of ${host}</span>`}
+      </summary>
+      <pre class="code long" tabindex="0" aria-label="Full key${host === undefined ? "" : ` of ${host}`}">
+${key}</pre>
+    </details>`;
+}
+
+function hopKeys(keys: RemoteView["hop_keys"]): Html {
+  return html`<h3>Jump hosts</h3>
+    <p>These keys are pinned, too. The nearest host is first.</p>
+    ${keys.map((key) => keyFacts(key, key.host))}`;
 }
 
 function trustText({ trust, state, host_key: key }: RemoteView): Html {

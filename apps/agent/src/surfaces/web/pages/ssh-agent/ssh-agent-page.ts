@@ -140,7 +140,7 @@ function offCard(): Html {
       Turned on, the daemon answers ssh and git with the keys that your enrolments have stored. A key can be
       limited to hosts, ask before each use, and end with your sign-in.
     </p>
-    <p>Write this into the configuration. The daemon takes it up by itself:</p>
+    <p>Write this into the configuration. Then <code>${BRAND.command} reload</code> applies it:</p>
     <pre class="code" tabindex="0" aria-label="Configuration">${EXAMPLE}</pre>
     <p>Then make the programs of your shell use it:</p>
     <pre class="code" tabindex="0" aria-label="Command for the shell">eval "$(${BRAND.command} ssh-env)"</pre>

@@ -339,6 +339,23 @@ describe("the page of a remote", () => {
   });
 });
 
+describe("the keys of jump hosts", () => {
+  it("are on the page of a remote, in the order of the way, each with its whole key", async () => {
+    const keyOf = (host: string, letter: string): RemoteView["hop_keys"][number] => {
+      const { type, fingerprint, key } = offeredKey(host, letter);
+      return { host, type, fingerprint, key };
+    };
+    const hop_keys = [keyOf("near:22", "N"), keyOf(`far${EVIL}:2222`, "F")];
+    await using site = await stand([remoteView("build", { hop_keys })]);
+    const { body } = await site.server.send(PAGE);
+    const order = ["Jump hosts", "near:22", fingerprintOf("N"), "N".repeat(68), "far", fingerprintOf("F")];
+    assert.match(textOf(body), new RegExp(order.join("[^]*")));
+    assert.doesNotMatch(body, /<script>document/);
+    site.memory.change("build", { hop_keys: [] });
+    assert.doesNotMatch((await site.server.send(PAGE)).body, /near:22|These keys are pinned/);
+  });
+});
+
 describe("the remotes' pages and callers without access", () => {
   it("do nothing for a form of another site, or without an Origin", async () => {
     await using site = await stand();
