@@ -5,16 +5,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import {
-  freePort,
-  startOidcProvider,
-  startSlapd,
-  startVault,
-  until,
-  type OidcProvider,
-  type Slapd,
-  type Vault,
-} from "@devplat/testkit";
+import { freePort, startSlapd, startVault, until, type Slapd, type Vault } from "@devplat/testkit";
 import { AgentHome, writePolicies } from "./agent-auth-stand.ts";
 
 /** Must be seen nowhere. */
@@ -22,8 +13,6 @@ const PASSWORD = "ada-hunter2-password";
 const homes: AgentHome[] = [];
 let vault: Vault;
 let slapd: Slapd;
-let provider: OidcProvider;
-let callbackPort = 0;
 
 async function home(store: Record<string, unknown>, more = ""): Promise<AgentHome> {
   const created = await AgentHome.create({ address: vault.address, username: "ada", ...store }, more);
@@ -32,12 +21,9 @@ async function home(store: Record<string, unknown>, more = ""): Promise<AgentHom
 }
 
 before(async () => {
-  callbackPort = await freePort();
-  const callback = `http://localhost:${callbackPort}/oidc/callback`;
-  [vault, slapd, provider] = await Promise.all([
+  [vault, slapd] = await Promise.all([
     startVault({ ldapPlugin: true }),
     startSlapd({ ada: PASSWORD, bob: "bob-password", mia: "mia-password" }),
-    startOidcProvider([callback]),
   ]);
   await writePolicies(vault);
   await vault.request("POST", "sys/auth/ldap", { type: "vault-ldap", config: { default_lease_ttl: "1h" } });
@@ -47,21 +33,9 @@ before(async () => {
     userattr: "uid",
     token_policies: ["user", "reader"],
   });
-  await vault.request("POST", "sys/auth/oidc", { type: "oidc" });
-  await vault.request("POST", "auth/oidc/config", {
-    oidc_discovery_url: provider.issuer,
-    oidc_client_id: provider.clientId,
-    oidc_client_secret: provider.clientSecret,
-    default_role: "people",
-  });
-  await vault.request("POST", "auth/oidc/role/people", {
-    user_claim: "sub",
-    allowed_redirect_uris: [callback],
-    token_policies: ["user"],
-  });
 });
 after(async () => {
-  await Promise.all([vault.stop(), slapd.stop(), provider.stop(), ...homes.map((each) => each.remove())]);
+  await Promise.all([vault.stop(), slapd.stop(), ...homes.map((each) => each.remove())]);
 });
 
 const ldap = { auth_method: "ldap" };
@@ -254,83 +228,6 @@ async function startStub(
   await once(server, "listening");
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
 }
-
-describe("agent login by oidc", () => {
-  const oidc = (): Record<string, unknown> => ({ auth_method: "oidc", oidc_callback_port: callbackPort });
-  type Visit = (url: string) => Promise<unknown>;
-
-  /** Logs in; `visit` stands for the user's browser. */
-  async function login(place: AgentHome, visit: Visit) {
-    let visited: Promise<unknown> | undefined;
-    const session = await place.atTerminal(["login", "--log-level", "debug"], [], {}, (shown) => {
-      const url = /^ {2}(http\S+)\s*$/m.exec(shown)?.[1];
-      if (url !== undefined) visited ??= visit(url);
-    });
-    return { ...session, visited: await visited };
-  }
-
-  it("prints the address, takes the browser's answer on loopback, and keeps the token [agent 10.9]", async () => {
-    const place = await home(oidc());
-    const { code, shown, visited } = await login(place, (url) => provider.visit(url, "ada"));
-    assert.equal(code, 0, shown);
-    assert.match(shown, /Signed in as oidc-ada/);
-    assert.equal((visited as { status: number }).status, 200);
-    const token = (await place.token()) ?? "";
-    assert.match(token, /^hvs\./);
-    assert.ok(!shown.includes(token));
-    assert.equal((await place.status()).authenticated, true);
-  });
-
-  it("an answer with a foreign state does not end the login, and signs nobody in [agent 10.9]", async () => {
-    const place = await home(oidc());
-    const { code, shown } = await login(place, async (url) => {
-      const forged = await fetch(`http://127.0.0.1:${callbackPort}/oidc/callback?state=st_forged&code=c`);
-      assert.equal(forged.status, 400);
-      const rebound = await fetch(`http://127.0.0.1:${callbackPort}/elsewhere`);
-      assert.equal(rebound.status, 404);
-      return provider.visit(url, "ada");
-    });
-    assert.equal(code, 0, shown);
-  });
-
-  it("a code of another login is refused by the store: the nonce is ours alone [agent 10.9]", async () => {
-    const place = await home(oidc());
-    const { code, shown } = await login(place, (url) =>
-      provider.visit(url, "ada", {
-        callback: (back) => {
-          back.searchParams.set("code", "another-code");
-          return back;
-        },
-      }),
-    );
-    assert.equal(code, 1);
-    assert.match(shown, /does not accept the identity provider's answer/);
-    assert.equal(await place.token(), undefined);
-  });
-
-  it("who declines at the provider is told so", async () => {
-    const place = await home(oidc());
-    const { code, shown } = await login(place, (url) => provider.visit(url, "ada", { decline: true }));
-    assert.equal(code, 1);
-    assert.match(shown, /the identity provider did not let you in \(access_denied\)/);
-  });
-
-  it("a role that is not there, and a port in use, name what to change", async () => {
-    const place = await home({ ...oidc(), auth_role: "nobody" });
-    const refused = await place.agent(["login"]);
-    assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /allowed_redirect_uris must hold http:\/\/localhost:\d+\/oidc\/callback/);
-    const blocker = createServer().listen(callbackPort, "127.0.0.1");
-    await once(blocker, "listening");
-    try {
-      const blocked = await (await home(oidc())).agent(["login"]);
-      assert.equal(blocked.code, 1);
-      assert.match(blocked.stderr, /cannot wait for the browser on port \d+[^]*store\.oidc_callback_port/);
-    } finally {
-      blocker.close();
-    }
-  });
-});
 
 describe("downscoping", () => {
   it("the kept token is a child with the policies of store.policies only [agent 4.11]", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
-import { startApiStand, type ApiStand } from "./svc-api-stand.ts";
+import { STORED, startApiStand, type ApiStand } from "./svc-api-stand.ts";
 
 let stand: ApiStand;
 let reader: string;
@@ -190,14 +190,89 @@ describe("an answer of the API that breaks off", () => {
 });
 
 describe("LFS with a limited token", () => {
+  const BATCH = "/acme/widgets.git/info/lfs/objects/batch";
+  const LFS = { "content-type": "application/vnd.git-lfs+json", accept: "application/vnd.git-lfs+json" };
+  const batch = async (token: string, text: string): Promise<Response> =>
+    stand.ask(token, "POST", BATCH, { headers: LFS, body: text });
+
+  let downloader: string;
+  let uploader: string;
+  before(async () => {
+    downloader = await stand.mint("contents:read");
+    uploader = await stand.mint("contents:write");
+  });
+
+  it("a batch is authorized by its operation; an unknown or missing one is refused", async () => {
+    stand.codeHost.resetCalls();
+    assert.equal((await batch(downloader, `{"operation":"upload","objects":[]}`)).status, 403);
+    assert.equal((await batch(uploader, `{"operation":"destroy","objects":[]}`)).status, 403);
+    assert.equal((await batch(uploader, `{"objects":[]}`)).status, 403);
+    assert.equal((await batch(uploader, `x`)).status, 403);
+    assert.equal(
+      (
+        await stand.ask(uploader, "POST", BATCH.replace("widgets", "secret"), {
+          headers: LFS,
+          body: `{"operation":"download"}`,
+        })
+      ).status,
+      403,
+    );
+    assert.equal(
+      (await stand.ask(downloader, "POST", "/acme/widgets.git/info/lfs/locks", { headers: LFS, body: "{}" }))
+        .status,
+      403,
+    );
+    assert.deepEqual(stand.codeHost.calls, []);
+  });
+
+  it("no LFS action contains the stored credential, and others keep narrow ones", async () => {
+    const { url } = stand.codeHost;
+    const stored = { Authorization: `Basic ${btoa(`x:${STORED}`)}`, "X-Kept": "1" };
+    const objects = [
+      {
+        oid: "a",
+        size: 1,
+        actions: { download: { href: `${url}/acme/widgets.git/info/lfs/objects/aa?x=1`, header: stored } },
+      },
+      { oid: "b", size: 1, actions: { download: { href: "https://store.example/b", header: stored } } },
+      {
+        oid: "c",
+        size: 1,
+        actions: {
+          verify: { href: "https://lfs.example/c", header: { Authorization: "RemoteAuth narrow" } },
+        },
+      },
+      { oid: "d", size: 1, error: { code: 404, message: "none" } },
+    ];
+    stand.codeHost.inject(
+      { path: /objects\/batch$/, times: 1 },
+      { status: 200, body: JSON.stringify({ transfer: "basic", objects }) },
+    );
+    const answer = await batch(downloader, `{"operation":"download","objects":[{"oid":"a","size":1}]}`);
+    const text = await answer.text();
+    assert.equal(answer.status, 200);
+    assert.doesNotMatch(text, new RegExp(`${STORED}|${btoa(`x:${STORED}`)}`));
+    const { objects: found } = JSON.parse(text) as { objects: { actions?: Record<string, unknown> }[] };
+    assert.deepEqual(
+      found.map(({ actions }) => actions),
+      [
+        {
+          download: {
+            href: `${stand.svc.url}/acme/widgets.git/info/lfs/objects/aa?x=1`,
+            header: { "X-Kept": "1" },
+          },
+        },
+        { download: { href: "https://store.example/b", header: { "X-Kept": "1" } } },
+        { verify: { href: "https://lfs.example/c", header: { Authorization: "RemoteAuth narrow" } } },
+        undefined,
+      ],
+    );
+  });
+
   it("only known fields of a batch request go on, each in its one spelling", async () => {
-    const contents = await stand.mint("contents:read");
     stand.codeHost.inject({ path: /objects\/batch$/, times: 1 }, { status: 200, body: "{}" });
     stand.codeHost.resetCalls();
-    await stand.ask(contents, "POST", "/acme/widgets.git/info/lfs/objects/batch", {
-      headers: { "content-type": "application/vnd.git-lfs+json" },
-      body: `{"operation":"download","Operation":"upload","objects":[]}`,
-    });
+    await batch(downloader, `{"operation":"download","Operation":"upload","objects":[]}`);
     assert.equal(
       stand.codeHost.calls[0]?.headers["content-length"],
       String(`{"operation":"download","objects":[]}`.length),

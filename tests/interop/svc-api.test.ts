@@ -4,7 +4,7 @@ import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { Octokit } from "@octokit/rest";
-import { run, SVC_LAUNCHER, type Finished } from "@devplat/testkit";
+import { run, SVC_LAUNCHER, until, type Finished } from "@devplat/testkit";
 import { STORED, startApiStand, type ApiStand } from "./svc-api-stand.ts";
 
 let stand: ApiStand;
@@ -218,7 +218,7 @@ describe("the API proxy", () => {
   it("denials and writes are in the audit trail, under the action's name", async () => {
     await stand.ask(reader, "POST", "/api/v3/repos/acme/widgets/issues", { body: "{}" });
     await stand.ask(writer, "POST", "/api/v3/repos/acme/widgets/issues", { body: `{"title":"x"}` });
-    const found = await eventually(async () => {
+    const found = await until(async () => {
       const answer = await stand.ask(stand.session, "GET", "/api/audit?limit=50");
       const text = await answer.text();
       const written = ["api.write", "access.denied", "/api/v3/repos/acme/widgets/issues"];
@@ -356,80 +356,6 @@ describe("limited tokens at the API proxy", () => {
   });
 });
 
-describe("LFS with proxy tokens", () => {
-  const BATCH = "/acme/widgets.git/info/lfs/objects/batch";
-  const LFS = { "content-type": "application/vnd.git-lfs+json", accept: "application/vnd.git-lfs+json" };
-  const batch = async (token: string, text: string): Promise<Response> =>
-    stand.ask(token, "POST", BATCH, { headers: LFS, body: text });
-
-  it("a batch is authorized by its operation; an unknown or missing one is refused", async () => {
-    stand.codeHost.resetCalls();
-    assert.equal((await batch(reader, `{"operation":"upload","objects":[]}`)).status, 403);
-    assert.equal((await batch(writer, `{"operation":"destroy","objects":[]}`)).status, 403);
-    assert.equal((await batch(writer, `{"objects":[]}`)).status, 403);
-    assert.equal((await batch(writer, `x`)).status, 403);
-    assert.equal(
-      (
-        await stand.ask(writer, "POST", BATCH.replace("widgets", "secret"), {
-          headers: LFS,
-          body: `{"operation":"download"}`,
-        })
-      ).status,
-      403,
-    );
-    assert.equal(
-      (await stand.ask(reader, "POST", "/acme/widgets.git/info/lfs/locks", { headers: LFS, body: "{}" }))
-        .status,
-      403,
-    );
-    assert.deepEqual(stand.codeHost.calls, []);
-  });
-
-  it("no LFS action contains the stored credential, and others keep narrow ones", async () => {
-    const { url } = stand.codeHost;
-    const stored = { Authorization: `Basic ${btoa(`x:${STORED}`)}`, "X-Kept": "1" };
-    const objects = [
-      {
-        oid: "a",
-        size: 1,
-        actions: { download: { href: `${url}/acme/widgets.git/info/lfs/objects/aa?x=1`, header: stored } },
-      },
-      { oid: "b", size: 1, actions: { download: { href: "https://store.example/b", header: stored } } },
-      {
-        oid: "c",
-        size: 1,
-        actions: {
-          verify: { href: "https://lfs.example/c", header: { Authorization: "RemoteAuth narrow" } },
-        },
-      },
-      { oid: "d", size: 1, error: { code: 404, message: "none" } },
-    ];
-    stand.codeHost.inject(
-      { path: /objects\/batch$/, times: 1 },
-      { status: 200, body: JSON.stringify({ transfer: "basic", objects }) },
-    );
-    const answer = await batch(reader, `{"operation":"download","objects":[{"oid":"a","size":1}]}`);
-    const text = await answer.text();
-    assert.equal(answer.status, 200);
-    assert.doesNotMatch(text, new RegExp(`${STORED}|${btoa(`x:${STORED}`)}`));
-    const { objects: found } = JSON.parse(text) as { objects: { actions?: Record<string, unknown> }[] };
-    assert.deepEqual(
-      found.map(({ actions }) => actions),
-      [
-        {
-          download: {
-            href: `${stand.svc.url}/acme/widgets.git/info/lfs/objects/aa?x=1`,
-            header: { "X-Kept": "1" },
-          },
-        },
-        { download: { href: "https://store.example/b", header: { "X-Kept": "1" } } },
-        { verify: { href: "https://lfs.example/c", header: { Authorization: "RemoteAuth narrow" } } },
-        undefined,
-      ],
-    );
-  });
-});
-
 describe("Octokit through the API proxy", () => {
   it("lists with pagination, creates, uploads and queries GraphQL with a new base URL", async () => {
     const octokit = new Octokit({ auth: writer, baseUrl: `${stand.svc.url}/api/v3`, log: silent() });
@@ -499,14 +425,4 @@ describe("svc scopes explain", () => {
 function silent(): Record<"debug" | "info" | "warn" | "error", () => void> {
   const nothing = (): void => undefined;
   return { debug: nothing, info: nothing, warn: nothing, error: nothing };
-}
-
-async function eventually<Found>(ask: () => Promise<Found | undefined>): Promise<Found> {
-  const deadline = performance.now() + 20_000;
-  for (;;) {
-    const found = await ask();
-    if (found !== undefined) return found;
-    assert.ok(performance.now() < deadline, "it did not come in time");
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
 }

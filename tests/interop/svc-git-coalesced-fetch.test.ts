@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { cp, mkdir, readFile, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { after, before, beforeEach, describe, it } from "node:test";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { git, repositories, until } from "@devplat/testkit";
 import { command, contentOf, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
 
@@ -262,7 +262,7 @@ describe("one upstream fetch for identical misses", () => {
   });
 });
 
-describe("time limits, queue and eviction", () => {
+describe("time limits and the queue", () => {
   it("a code host that is silent for timeout_seconds gives 504 with its name [svc 2.34]", async () => {
     const stand = await startStand();
     try {
@@ -326,133 +326,111 @@ describe("time limits, queue and eviction", () => {
       await stand.stop().catch(() => undefined);
     }
   });
+});
+
+describe("stored responses", () => {
+  let stand: Stand;
+  beforeEach(async () => {
+    stand = await startStand();
+  });
+  afterEach(() => stand.stop());
 
   it("a size gauge has the list's labels, after a cleanup or a response first", async () => {
-    const stand = await startStand();
-    try {
-      // So much that it is stored long before a client that does not read has it, and is counted.
-      const template = join(stand.storagePath, "..", "template.git");
-      await repositories.bigBlobs(template, { blobs: 1, bytes: 16 * 2 ** 20 });
-      const one = await cold(stand, "Widgets", 30, template);
-      const outgoing = httpRequest(`${stand.url}/org/widgets/git-upload-pack`, {
-        method: "POST",
-        agent: false,
-        headers: { "Content-Type": "application/x-git-upload-pack-request", "Git-Protocol": "version=2" },
-      });
-      outgoing.on("error", () => undefined);
-      outgoing.end(one.fetch);
-      const [response] = (await once(outgoing, "response")) as [IncomingMessage];
-      response.on("error", () => undefined);
-      await stand.cache.settled();
-      outgoing.destroy();
-      const { body } = await stand.metrics.render();
-      assert.match(body, /cache_response_size_bytes\{owner="org",repo="Widgets"\}/);
-      assert.doesNotMatch(body, /repo="widgets"/);
-    } finally {
-      await stand.stop();
-    }
+    // So much that it is stored long before a client that does not read has it, and is counted.
+    const template = join(stand.storagePath, "..", "template.git");
+    await repositories.bigBlobs(template, { blobs: 1, bytes: 16 * 2 ** 20 });
+    const one = await cold(stand, "Widgets", 30, template);
+    const outgoing = httpRequest(`${stand.url}/org/widgets/git-upload-pack`, {
+      method: "POST",
+      agent: false,
+      headers: { "Content-Type": "application/x-git-upload-pack-request", "Git-Protocol": "version=2" },
+    });
+    outgoing.on("error", () => undefined);
+    outgoing.end(one.fetch);
+    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+    response.on("error", () => undefined);
+    await stand.cache.settled();
+    outgoing.destroy();
+    const { body } = await stand.metrics.render();
+    assert.match(body, /cache_response_size_bytes\{owner="org",repo="Widgets"\}/);
+    assert.doesNotMatch(body, /repo="widgets"/);
   });
 
   it("cleanup evicts the longest unused until the total is under the limit, and counts [svc 4.10 11.3]", async () => {
-    const stand = await startStand();
-    try {
-      const one = await cold(stand, "big");
-      const text = one.fetch.toString("latin1");
-      const other = Buffer.from(text.replace("0010no-progress\n", ""), "latin1");
-      await stand.post("org/big", one.fetch);
-      await stand.post("org/big", other);
-      await stand.cache.settled();
-      const files = await stored(one.folder);
-      assert.equal(files.length, 2);
-      const size = `svc_cache_response_size_bytes{owner="org",repo="big"}`;
-      assert.ok((await stand.metric(size)) > 2 * PACK_BYTES);
-      const [oldest = ""] = files;
-      await utimes(join(one.folder, oldest), 1000, 1000);
-      stand.list("org", "big", { maxCacheSizeMb: 4 });
-      await stand.cache.cleanup();
-      assert.deepEqual(await stored(one.folder), files.slice(1));
-      assert.equal(await stand.metric(`svc_cache_eviction_total{owner="org",repo="big"}`), 1);
-      assert.ok((await stand.metric(size)) < 2 * PACK_BYTES);
-      assert.equal(stand.cache.stats("org", "big").responseFiles, 1);
-    } finally {
-      await stand.stop();
-    }
+    const one = await cold(stand, "big");
+    const text = one.fetch.toString("latin1");
+    const other = Buffer.from(text.replace("0010no-progress\n", ""), "latin1");
+    await stand.post("org/big", one.fetch);
+    await stand.post("org/big", other);
+    await stand.cache.settled();
+    const files = await stored(one.folder);
+    assert.equal(files.length, 2);
+    const size = `svc_cache_response_size_bytes{owner="org",repo="big"}`;
+    assert.ok((await stand.metric(size)) > 2 * PACK_BYTES);
+    const [oldest = ""] = files;
+    await utimes(join(one.folder, oldest), 1000, 1000);
+    stand.list("org", "big", { maxCacheSizeMb: 4 });
+    await stand.cache.cleanup();
+    assert.deepEqual(await stored(one.folder), files.slice(1));
+    assert.equal(await stand.metric(`svc_cache_eviction_total{owner="org",repo="big"}`), 1);
+    assert.ok((await stand.metric(size)) < 2 * PACK_BYTES);
+    assert.equal(stand.cache.stats("org", "big").responseFiles, 1);
   });
 
   it("a hit touches the file, so that it is evicted last [svc 2.5]", async () => {
-    const stand = await startStand();
-    try {
-      const one = await cold(stand, "touched");
-      await stand.post("org/touched", one.fetch);
-      await stand.cache.settled();
-      const [file = ""] = await stored(one.folder);
-      const path = join(one.folder, file);
-      await utimes(path, 1000, 1000);
-      await stand.post("org/touched", one.fetch);
-      const { mtimeMs } = await stat(path);
-      assert.ok(Date.now() - mtimeMs < 60_000);
-    } finally {
-      await stand.stop();
-    }
+    const one = await cold(stand, "touched");
+    await stand.post("org/touched", one.fetch);
+    await stand.cache.settled();
+    const [file = ""] = await stored(one.folder);
+    const path = join(one.folder, file);
+    await utimes(path, 1000, 1000);
+    await stand.post("org/touched", one.fetch);
+    const { mtimeMs } = await stat(path);
+    assert.ok(Date.now() - mtimeMs < 60_000);
   });
 
   it("purge and the cleanup after delisting remove the data; the next is a miss [svc 4.15]", async () => {
-    const stand = await startStand();
-    try {
-      const one = await cold(stand, "gone");
-      await stand.post("org/gone", one.fetch);
-      await stand.cache.settled();
-      await stand.cache.purge("org", "gone");
-      assert.deepEqual(await stored(one.folder), []);
-      await stand.post("org/gone", command("ls-refs", ["ref-prefix refs/heads/"]));
-      assert.equal((await stand.post("org/gone", one.fetch)).headers["x-svc-cache"], "miss");
-      await stand.cache.settled();
-      stand.unlist("org", "gone");
-      await stand.cache.cleanup();
-      await stand.cache.settled();
-      assert.deepEqual(await readdir(join(stand.storagePath, "_responses", "org")), []);
-    } finally {
-      await stand.stop();
-    }
+    const one = await cold(stand, "gone");
+    await stand.post("org/gone", one.fetch);
+    await stand.cache.settled();
+    await stand.cache.purge("org", "gone");
+    assert.deepEqual(await stored(one.folder), []);
+    await stand.post("org/gone", command("ls-refs", ["ref-prefix refs/heads/"]));
+    assert.equal((await stand.post("org/gone", one.fetch)).headers["x-svc-cache"], "miss");
+    await stand.cache.settled();
+    stand.unlist("org", "gone");
+    await stand.cache.cleanup();
+    await stand.cache.settled();
+    assert.deepEqual(await readdir(join(stand.storagePath, "_responses", "org")), []);
   });
 
   it("a fetch that ends after its repository was removed from the list stores nothing [svc 4.15]", async () => {
-    const stand = await startStand();
-    try {
-      const one = await cold(stand, "leaving");
-      const go = Promise.withResolvers<void>();
-      stand.codeHost.inject({ path: /leaving/, command: "fetch", times: 1 }, { until: go.promise });
-      const running = stand.post("org/leaving", one.fetch);
-      await until(() => stand.upstream("fetch") === 1);
-      stand.unlist("org", "leaving");
-      go.resolve();
-      assert.equal((await running).status, 200);
-      await stand.cache.settled();
-      assert.deepEqual(await stored(one.folder), []);
-    } finally {
-      await stand.stop();
-    }
+    const one = await cold(stand, "leaving");
+    const go = Promise.withResolvers<void>();
+    stand.codeHost.inject({ path: /leaving/, command: "fetch", times: 1 }, { until: go.promise });
+    const running = stand.post("org/leaving", one.fetch);
+    await until(() => stand.upstream("fetch") === 1);
+    stand.unlist("org", "leaving");
+    go.resolve();
+    assert.equal((await running).status, 200);
+    await stand.cache.settled();
+    assert.deepEqual(await stored(one.folder), []);
   });
 
   it("files of an interrupted run are removed at start, complete files stay [svc 3.5]", async () => {
-    const stand = await startStand();
-    try {
-      const one = await cold(stand, "crash");
-      await stand.post("org/crash", one.fetch);
-      await stand.cache.settled();
-      const files = await stored(one.folder);
-      // As after kill -9: a temporary file of a process that has ended (no process has this id).
-      await writeFile(join(one.folder, `.${"a".repeat(64)}.4194305.abc.aside~`), "half an answer");
-      const again = await startStand({
-        storagePath: stand.storagePath,
-        hostUrl: stand.codeHost.url,
-        listed: ["crash"],
-      });
-      assert.deepEqual(await leftovers(one.folder), []);
-      await again.stop();
-      assert.deepEqual(await stored(one.folder), files);
-    } finally {
-      await stand.stop();
-    }
+    const one = await cold(stand, "crash");
+    await stand.post("org/crash", one.fetch);
+    await stand.cache.settled();
+    const files = await stored(one.folder);
+    // As after kill -9: a temporary file of a process that has ended (no process has this id).
+    await writeFile(join(one.folder, `.${"a".repeat(64)}.4194305.abc.aside~`), "half an answer");
+    const again = await startStand({
+      storagePath: stand.storagePath,
+      hostUrl: stand.codeHost.url,
+      listed: ["crash"],
+    });
+    assert.deepEqual(await leftovers(one.folder), []);
+    await again.stop();
+    assert.deepEqual(await stored(one.folder), files);
   });
 });

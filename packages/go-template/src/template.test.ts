@@ -3,46 +3,12 @@ import { describe, it } from "node:test";
 import { testSeed } from "@devplat/testkit";
 import fc from "fast-check";
 import { parse as parseYaml } from "yaml";
-import { TEMPLATE_ERROR_CODES, FunctionError, TemplateError, type TemplateErrorCode } from "./errors.ts";
-import type { ValueContext } from "./evaluate.ts";
-import { STANDARD_FUNCTION_NAMES, standardFunctions } from "./functions.ts";
+import { TEMPLATE_ERROR_CODES, TemplateError, type TemplateErrorCode } from "./errors.ts";
+import { STANDARD_FUNCTION_NAMES } from "./functions.ts";
 import { MAX_NESTING, MAX_OUTPUT } from "./limits.ts";
+import { DATA, functions, render } from "./template.test-kit.ts";
 import { parseTemplate } from "./template.ts";
 import type { TemplateData } from "./value.ts";
-
-const functions = standardFunctions({
-  env: (name) => {
-    if (name.startsWith("AGENT_")) throw new FunctionError("this variable is not for templates");
-    return `value of ${name}`;
-  },
-  secret: (path) => new Map([["password", `of ${path}`]]),
-  username: () => "ada",
-});
-
-const DATA: TemplateData = new Map<string, TemplateData>([
-  ["name", "Ada"],
-  ["empty", ""],
-  ["nothing", null],
-  ["port", { number: "5432" }],
-  ["price", { number: "1.10" }],
-  ["huge", { number: "1e400" }],
-  ["big", { number: "9223372036854775808" }],
-  ["zero", { number: "-0.0e5" }],
-  ["list", ["b", "a", { number: "3" }]],
-  [
-    "map",
-    new Map<string, TemplateData>([
-      ["z", "last"],
-      ["a", true],
-      ["number", "7"],
-    ]),
-  ],
-  ["lines", "one\ntwo"],
-]);
-
-function render(text: string, data: TemplateData = DATA): string {
-  return parseTemplate("rule", text).execute(data, functions);
-}
 
 const seenCodes = new Set<TemplateErrorCode>();
 
@@ -378,82 +344,6 @@ describe("TemplateError", () => {
         caught.message,
       );
     }
-  });
-});
-
-describe("ExecuteOptions.onValue", () => {
-  function trace(text: string, data = DATA): { output: string; seen: [string, ValueContext][] } {
-    const seen: [string, ValueContext][] = [];
-    const onValue = (value: string, context: ValueContext): string => {
-      seen.push([value, context]);
-      return value;
-    };
-    return { output: parseTemplate("rule", text).execute(data, functions, { onValue }), seen };
-  }
-
-  it("gets each printed value with its place and its position in the output", () => {
-    const { output, seen } = trace("a {{ .name }}\n{{ range .list }}{{ . }},{{ end }}{{ $x := .name }}");
-    assert.equal(output, "a Ada\nb,a,3,");
-    assert.deepEqual(
-      seen.map(([value, { line, column, offset }]) => [value, line, column, offset]),
-      [
-        ["Ada", 1, 6, 2],
-        ["b", 2, 21, 6],
-        ["a", 2, 21, 8],
-        ["3", 2, 21, 10],
-      ],
-    );
-    for (const [value, { offset }] of seen) assert.equal(output.slice(offset, offset + value.length), value);
-  });
-
-  it("gets the values that other templates print", () => {
-    assert.deepEqual(
-      trace(
-        "{{ define `t` }}{{ . }}{{ end }}{{ template `t` .name }}{{ block `b` .empty }}{{ . }}{{ end }}",
-      ).seen.map(([value]) => value),
-      ["Ada", ""],
-    );
-  });
-
-  for (const [text, safe] of [
-    ["{{ .lines }}", false],
-    ["{{ .lines | upper }}", false],
-    ["{{ print .lines }}", false],
-    ["{{ .lines | quote }}", true],
-    ["{{ quote .lines }}", true],
-    ["{{ (quote .lines) }}", true],
-    ["{{ .lines | base64encode }}", true],
-    ["{{ toJSON .map }}", true],
-    ["{{ raw .lines }}", true],
-    ["{{ .lines | trim | raw }}", true],
-    ["{{ .lines | quote | upper }}", false],
-    ["{{ quote .lines | print }}", false],
-    ["{{ toYAML .lines }}", false],
-    ["{{ $x := quote .lines }}{{ $x }}", false],
-    ['{{ "\\n" }}', true],
-    ["{{ 1 }}", true],
-    ["{{ if .lines }}{{ . | len }}{{ end }}", false],
-  ] as const) {
-    it(`${safe ? "safe" : "not safe"}: ${text}`, () => {
-      assert.deepEqual(
-        trace(text).seen.map(([, context]) => context.safe),
-        [safe],
-      );
-    });
-  }
-
-  it("replaces the value by its result", () => {
-    const template = parseTemplate("rule", "k: {{ .name }}{{ `!` }}");
-    const onValue = (text: string, { safe }: ValueContext): string => (safe ? text : "••••");
-    assert.equal(template.execute(DATA, functions, { onValue }), "k: ••••!");
-  });
-
-  it("throws its errors to the caller unchanged", () => {
-    const refusal = new Error("refused");
-    const onValue = (): string => {
-      throw refusal;
-    };
-    assert.throws(() => parseTemplate("rule", "{{ .name }}").execute(DATA, functions, { onValue }), refusal);
   });
 });
 

@@ -2,8 +2,7 @@ import type { GitAction } from "../../scopes/required-permissions.ts";
 import type { Actor } from "../../identity/principal.ts";
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { Secret, silentLogger, type Clock } from "@devplat/base";
-import fc from "fast-check";
+import { silentLogger, type Clock } from "@devplat/base";
 import { Accounts } from "../../identity/accounts/accounts.ts";
 import { codeHostFor } from "../../code-host/code-host-for.ts";
 import { FieldError } from "../../errors.ts";
@@ -16,15 +15,7 @@ import { memoryStore } from "../../storage/memory.test-kit.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Forward } from "../../tokens/admission.ts";
 import { AddressList, addressFault } from "@devplat/config/address-list";
-import {
-  claimedKind,
-  createToken,
-  holdsTokenPrefix,
-  isWellFormed,
-  tokenStart,
-} from "../../credentials/token-format.ts";
-import { presentedCredential } from "../../credentials/presented.ts";
-import { RESOURCES, allows, parseScopes } from "../../scopes/scopes.ts";
+import { createToken } from "../../credentials/token-format.ts";
 import { lifetimeOf } from "../../tokens/duration.ts";
 import { ForeignCredentialPolicy } from "../../tokens/foreign-credential-policy.ts";
 import { TokenCheck, type TokenCheckParts } from "../../tokens/token-check.ts";
@@ -37,115 +28,6 @@ import { TokenUses } from "../../tokens/token-uses.ts";
 const START = 1_800_000_000_000;
 const READ: GitAction = { owner: "acme", name: "widgets", resource: "contents", level: "read" };
 const WRITE: GitAction = { ...READ, level: "write" };
-
-describe("token format", () => {
-  it("a token has prefix, 43 characters and a checksum that holds [svc 9.1]", () => {
-    for (const kind of ["session", "proxy", "agent"] as const) {
-      const text = createToken(kind).reveal();
-      assert.match(text, /^svc[rxa]_[0-9A-Za-z]{49}$/);
-      assert.equal(claimedKind(text), kind);
-      assert.equal(isWellFormed(text), true);
-    }
-    assert.equal(tokenStart(new Secret("svcx_abcdefghijkl")), "svcx_abcdefg");
-  });
-
-  it("a token with any one character changed is not well-formed", () => {
-    const text = createToken("proxy").reveal();
-    fc.assert(
-      fc.property(fc.nat(text.length - 1), fc.constantFrom("0", "a", "Z", "_", "é"), (at, other) => {
-        fc.pre(text[at] !== other);
-        assert.equal(isWellFormed(text.slice(0, at) + other + text.slice(at + 1)), false);
-      }),
-    );
-  });
-
-  it("a prefix is noticed anywhere in a text", () => {
-    assert.equal(holdsTokenPrefix("x=svcx_"), true);
-    assert.equal(holdsTokenPrefix("svc_x svcz_"), false);
-  });
-});
-
-describe("scopes", () => {
-  it("metadata:read is always included and the order is fixed [svc 9.3]", () => {
-    const { scopes, faults } = parseScopes(" issues:read, contents:write");
-    assert.deepEqual(faults, []);
-    assert.deepEqual(Object.entries(scopes), [
-      ["contents", "write"],
-      ["issues", "read"],
-      ["metadata", "read"],
-    ]);
-  });
-
-  it("pulls is an alias, and the higher of two levels is used", () => {
-    assert.deepEqual(parseScopes("pulls:write,pull_requests:read").scopes, {
-      pull_requests: "write",
-      metadata: "read",
-    });
-  });
-
-  it("faults name what is meant", () => {
-    const faults = (text: string): readonly string[] => parseScopes(text).faults;
-    assert.deepEqual(faults("content:read"), ['unknown resource "content"; did you mean contents?']);
-    assert.deepEqual(faults("contents:admin"), ["the level of contents must be read or write"]);
-    for (const text of ["", "contents", "contents:read,", "contents:read:x"]) {
-      assert.deepEqual(faults(text), ["expected <resource>:<level> entries, separated by commas"], text);
-    }
-    assert.deepEqual(faults("__proto__:read"), ['unknown resource "__proto__"']);
-    assert.deepEqual(faults("constructor:read"), ['unknown resource "constructor"']);
-  });
-
-  it("write implies read, read does not imply write [svc 9.3]", () => {
-    for (const resource of RESOURCES) {
-      const { scopes } = parseScopes(`${resource}:write`);
-      assert.equal(allows(scopes, resource, "read") && allows(scopes, resource, "write"), true);
-    }
-    assert.equal(allows(parseScopes("contents:read").scopes, "contents", "write"), false);
-    assert.equal(allows(parseScopes("issues:write").scopes, "contents", "read"), false);
-    assert.equal(allows(parseScopes("*").scopes, "contents", "write"), true);
-  });
-});
-
-describe("the presented credential", () => {
-  const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
-  const token = createToken("proxy").reveal();
-  const own = { kind: "own", token, tokenKind: "proxy" };
-
-  it("our token is found as bearer, as token, and in either field of Basic [svc 9.2]", () => {
-    for (const header of [
-      `Bearer ${token}`,
-      `token ${token}`,
-      `BEARER  ${token} `,
-      basic(`x:${token}`),
-      basic(`${token}:x`),
-      basic(`${token}:`),
-      basic(token),
-    ]) {
-      assert.deepEqual(presentedCredential(header), own);
-    }
-  });
-
-  it("a prefix elsewhere is garbled, so that it does not go upstream", () => {
-    for (const header of [
-      `Bearer x${token}`,
-      token,
-      `Digest a="${token}"`,
-      basic(`a:b${token}`),
-      `Negotiate x, ${basic(`x:${token}`)}`,
-      `Digest response=${Buffer.from(token).toString("base64url")}`,
-      `Basic ${Buffer.from(`x:${token}`, "utf16le").toString("base64")}`,
-    ]) {
-      assert.deepEqual(presentedCredential(header), { kind: "garbled" });
-    }
-  });
-
-  it("anything else is foreign, and nothing is none", () => {
-    for (const header of [basic("alice:hunter2"), "Bearer ghp_x", "Negotiate abc"]) {
-      assert.deepEqual(presentedCredential(header), { kind: "foreign" });
-    }
-    assert.deepEqual(presentedCredential(undefined), { kind: "none" });
-    assert.deepEqual(presentedCredential(" "), { kind: "none" });
-  });
-});
 
 describe("an address list", () => {
   it("holds addresses and networks of both families", () => {
