@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { appendFile, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import {
   AGENT_LAUNCHER,
@@ -207,6 +207,60 @@ describe("agent ssh-env", () => {
     const { code, stdout, stderr } = await home.agent(["ssh-env", "--shell", "sh"]);
     assert.deepEqual([code, stdout], [0, `SSH_AUTH_SOCK='${socket}'; export SSH_AUTH_SOCK;\n`]);
     assert.match(stderr, /does not listen on /);
+  });
+});
+
+describe("agent ssh-env with several sockets", () => {
+  const CONFIGURATION = (path: string): string =>
+    `store: { driver: embedded }
+agent:
+  enabled: true
+  unix: { path: ${path} }
+  sockets:
+    - { path: ~/.ssh/work.sock, keys: [enrolments] }
+    - { path: ~/one/x.sock, keys: [enrolments] }
+    - { path: ~/two/x.sock, keys: [enrolments] }
+`;
+
+  it("takes one by its name or its path, and lists them", async () => {
+    await home.configure(CONFIGURATION(socket));
+    const work = join(home.path, ".ssh/work.sock");
+    const line = `SSH_AUTH_SOCK='${work}'; export SSH_AUTH_SOCK;\n`;
+    for (const name of ["work", "~/.ssh/work.sock", work, join(home.path, "one/../.ssh/work.sock")]) {
+      assert.equal(await home.ok("ssh-env", name, "--shell", "sh"), line, name);
+    }
+    // Names that are not unique are paths.
+    const [one, two] = [join(home.path, "one/x.sock"), join(home.path, "two/x.sock")];
+    assert.equal(
+      await home.ok("ssh-env", "--list"),
+      `main  ${socket}\nwork  ${work}\n${one}  ${one}\n${two}  ${two}\n`,
+    );
+    assert.match(await home.ok("ssh-env", "main", "--shell", "sh"), new RegExp(`'${socket}'`));
+    assert.match(await home.ok("ssh-env", two, "--shell", "sh"), new RegExp(`'${two}'`));
+  });
+
+  it("an unknown one is an error with the names to choose from", async () => {
+    await home.configure(CONFIGURATION(socket));
+    for (const name of ["x", "a.sock", "/nowhere.sock"]) {
+      const { code, stdout, stderr } = await home.agent(["ssh-env", name]);
+      assert.deepEqual([code, stdout], [1, ""], name);
+      assert.match(stderr, new RegExp(`has no socket '${name}'\\nChoose one of: main, work, `));
+    }
+    const both = await home.agent(["ssh-env", "--list", "--shell", "sh"]);
+    assert.equal(both.code, 1);
+    assert.match(both.stderr, /exclude each other|cannot be combined/);
+  });
+
+  it("bash and fish complete the names", async () => {
+    await home.configure(CONFIGURATION(socket));
+    const env = { ...home.env, PATH: `${dirname(AGENT_LAUNCHER)}:${home.env["PATH"]}` };
+    const probe = `${await home.ok("completion", "bash")}\nCOMP_WORDS=(agent ssh-env w); COMP_CWORD=2; _agent; echo "\${COMPREPLY[@]}"`;
+    assert.equal((await run("bash", ["-c", probe], { env })).stdout, "work\n");
+    await home.write("agent.fish", await home.ok("completion", "fish"));
+    const asked = `source ${join(home.path, "agent.fish")}; complete -C 'agent ssh-env '`;
+    const fish = await run("fish", ["--no-config", "-c", asked], { env });
+    const work = join(home.path, ".ssh/work.sock");
+    assert.ok(fish.stdout.split("\n").includes(`work\t${work}`), fish.stdout);
   });
 });
 

@@ -48,6 +48,11 @@ export interface CommandEntry {
   readonly usage?: string;
   readonly summary: string;
   readonly options?: OptionSpecs;
+  /**
+   * Command line of this program that prints the possible arguments for completion: one in each line, before two
+   * blanks and its description.
+   */
+  readonly argumentsFrom?: string;
 }
 
 /** A command that can be run. It is loaded when it is called; its description needs no loading. */

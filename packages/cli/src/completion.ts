@@ -4,7 +4,7 @@ import { HELP_OPTION } from "./options.ts";
 /** Shells that {@link completionScript} supports. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 
-/** A script that completes commands, options and the fixed values of options in a shell: `source <(agent completion bash)`. */
+/** A script that completes commands, options, the fixed values of options, and arguments that the program lists, in a shell: `source <(agent completion bash)`. */
 export function completionScript(table: CommandTable, shell: (typeof SHELLS)[number]): string {
   return SCRIPTS[shell](table);
 }
@@ -60,7 +60,12 @@ function valueOptions({ commands, globalOptions }: CommandTable): Map<string, Op
 function bashScript(table: CommandTable): string {
   const { name } = table;
   const known = [...choices(table)];
-  const cases = known.map(([prefix, words]) => `    "${prefix}") words="${words.join(" ")}" ;;`);
+  const printed = new Map(table.commands.map((command) => [command.name, command.argumentsFrom]));
+  const cases = known.map(([prefix, words]) => {
+    const source = printed.get(prefix);
+    const more = source === undefined ? "" : ` $(${name} ${source} 2>/dev/null | sed 's/  .*//')`;
+    return `    "${prefix}") words="${words.join(" ")}${more}" ;;`;
+  });
   const prefixes = known.map(([prefix]) => `"${prefix}"`).filter((prefix) => prefix !== '""');
   const withValue = [...valueOptions(table)];
   const values = withValue.flatMap(([option, { choices: fixed }]) =>
@@ -114,7 +119,7 @@ function fishScript({ name: program, commands, globalOptions }: CommandTable): s
   const firsts = [...new Set(commands.map(({ name }) => name.split(" ", 1)[0] ?? ""))];
   const isFirst = quoted(`not __fish_seen_subcommand_from ${firsts.join(" ")}`);
   const lines = commands.flatMap((command) => {
-    const { summary, options = {} } = command;
+    const { summary, options = {}, argumentsFrom } = command;
     const words = command.name.split(" ");
     const [first = "", second] = words;
     const siblings = commands.flatMap(({ name }) =>
@@ -136,6 +141,14 @@ function fishScript({ name: program, commands, globalOptions }: CommandTable): s
     return [
       ...own,
       ...(fixed.length === 0 ? [] : [line(`-f -n ${isHere}`, `-a ${quoted(fixed.join(" "))}`)]),
+      ...(argumentsFrom === undefined
+        ? []
+        : [
+            line(
+              `-n ${isHere}`,
+              `-a ${quoted(`(${program} ${argumentsFrom} 2>/dev/null | string replace -r '  +' \\t)`)}`,
+            ),
+          ]),
       ...Object.entries(options).map(([option, spec]) => line(`-n ${isHere}`, ...optionParts(option, spec))),
     ];
   });

@@ -247,8 +247,11 @@ const COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: "ssh-env",
-    summary: "Print the line that makes a shell use the daemon's SSH agent.",
+    usage: "[SOCKET]",
+    summary: "Print the line that makes a shell use a socket of the daemon's SSH agent (default: main).",
+    argumentsFrom: "ssh-env --list",
     options: {
+      list: { ...flagOption("Print the name and the path of each socket."), excludes: "shell" },
       shell: {
         ...textOption("<shell>", "Kind of the shell (default: your login shell)."),
         choices: ["sh", "bash", "zsh", "fish", "csh", "tcsh", "powershell", "pwsh"],
