@@ -258,7 +258,7 @@ web: { enabled: true, listen: "127.0.0.1:0" }
     assert.equal((await stand.list()).remotes.length, 1);
   });
 
-  it("--force saves without a connection, and --repin pins the key later [agent 36.11]", async () => {
+  it("--force saves without a connection, and --repin pins later [agent 36.11 9.7]", async () => {
     await using stand = await SshStand.start();
     await stand.startAgent();
     assertCode(0, await stand.ssh("add", ...target(stand.sshd), "--force", "--ask", "always"));
@@ -266,10 +266,16 @@ web: { enabled: true, listen: "127.0.0.1:0" }
     const listed = assertCode(0, await stand.ssh("list")).stdout;
     assert.match(listed, /^127\.0\.0\.1: host-key: /m);
     assert.match(listed, /agent ssh add 127\.0\.0\.1 --repin/);
+    const checked = async (): Promise<number> => (await stand.home.agent(["status", "--check"])).code;
+    assert.equal(await checked(), 1);
+    assertCode(0, await stand.ssh("edit", "127.0.0.1", "--disable"));
+    assert.equal(await checked(), 0);
+    assertCode(0, await stand.ssh("edit", "127.0.0.1", "--enable"));
     assertCode(1, await stand.ssh("add", "127.0.0.1", "--repin"));
     assertCode(0, await stand.ssh("add", "127.0.0.1", "--repin", "--accept-host-key"), stand.agent?.log());
     const remote = await stand.state("connected");
     assert.equal(remote.ask, "always");
+    assert.equal(await checked(), 0);
     // The server gets another key: the daemon does not connect before a person has confirmed it.
     const before = await fingerprintOf(stand.sshd, stand.home.path);
     await stand.sshd.pause();

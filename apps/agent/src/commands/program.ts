@@ -64,7 +64,10 @@ const COMMANDS: readonly CommandSpec[] = [
   {
     name: "status",
     summary: "Show the signed-in user and the state of every rule.",
-    options: { json, check: flagOption("Exit with 1 when something is failed or stale.") },
+    options: {
+      json,
+      check: flagOption("Exit with 1 when something is failed or stale, or a forward is down."),
+    },
     load: async () => (await import("./status.ts")).run,
   },
   {

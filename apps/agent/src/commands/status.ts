@@ -6,6 +6,7 @@ import { SHORT_STORE_TIMEOUT_MS } from "../host.ts";
 import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/sections/store-section.ts";
 import { AgentError, publicMessage } from "../errors.ts";
+import type { RemoteState } from "../remote-view.ts";
 import { readDaemonStatus, type DaemonStatus } from "../surfaces/socket/daemon-status.ts";
 import type { CommandStatus, CertificateStatus } from "../status.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
@@ -126,8 +127,14 @@ function withCertificate(status: CommandStatus, certificate: CertificateStatus |
   return { ...status, certificate, store: { ...status.store, last_error: null } };
 }
 
-function hasTrouble({ rules, sync, store, authenticated, certificate }: CommandStatus): boolean {
+/** States of an enabled forward that is down while no attempt runs: the ones that the pages show in red. */
+const DOWN: ReadonlySet<RemoteState> = new Set(["offline", "authentication-error", "host-key-error"]);
+
+function hasTrouble(status: CommandStatus): boolean {
+  const { rules, sync, store, authenticated, certificate, remotes } = status;
   const failed = Object.values(rules).some(({ state }) => state === "failed" || state === "missing");
   const canSignIn = certificate === undefined ? authenticated : certificate.enrolled;
-  return failed || sync.state === "stale" || !canSignIn || !store.reachable || store.last_error !== null;
+  const isDown = remotes.some(({ state }) => DOWN.has(state));
+  const hasStore = store.reachable && store.last_error === null;
+  return failed || sync.state === "stale" || !canSignIn || !hasStore || isDown;
 }
