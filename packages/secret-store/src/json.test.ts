@@ -182,6 +182,20 @@ describe("parseFields", () => {
 });
 
 describe("printJson", () => {
+  it("prints an indent as JSON.stringify does, and numbers as their text", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 1, max: 8 }), (value, indent) => {
+        const text = JSON.stringify(value, null, indent);
+        assert.equal(printJson(parseJson(text), { indent }), text);
+      }),
+      { seed: testSeed() },
+    );
+    assert.equal(
+      printJson(parseJson('{"a":[1e400,{}]}'), { indent: 2 }),
+      '{\n  "a": [\n    1e400,\n    {}\n  ]\n}',
+    );
+  });
+
   it("sorts keys at every depth with sortKeys", () => {
     const value = parseJson('{"b":[{"d":1,"c":2}],"a":3}');
     assert.equal(printJson(value, { sortKeys: true }), '{"a":3,"b":[{"c":2,"d":1}]}');

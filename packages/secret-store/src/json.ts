@@ -148,10 +148,12 @@ export function parseFields(text: string): Fields {
 export interface PrintJsonOptions {
   /** Sorts keys by code unit, so that equal documents print equally. Default false: their own order. */
   readonly sortKeys?: boolean;
+  /** Blanks for each level, with every item and member on a line of its own. Default: compact, without any white space. */
+  readonly indent?: number;
 }
 
 /**
- * Prints a value as compact JSON. Numbers are printed as their text.
+ * Prints a value as JSON. Numbers are printed as their text.
  * @throws JsonError for a value nested deeper than {@link MAX_JSON_DEPTH}, or an invalid number
  */
 export function printJson(value: FieldValue, options: PrintJsonOptions = {}): string {
@@ -162,11 +164,21 @@ function print(value: FieldValue, options: PrintJsonOptions, depth: number): str
   if (value === null || typeof value === "string" || typeof value === "boolean") return JSON.stringify(value);
   if (isNumber(value)) return numberOf(value.number).number;
   if (depth === MAX_JSON_DEPTH) throw new JsonError(`nested deeper than ${MAX_JSON_DEPTH}`, 1, 1);
-  if (isList(value)) return `[${value.map((item) => print(item, options, depth + 1)).join(",")}]`;
+  const inner = (item: FieldValue): string => print(item, options, depth + 1);
+  if (isList(value)) return `[${lines(value.map(inner), options, depth)}]`;
   const entries = [...value];
   if (options.sortKeys === true) entries.sort(([a], [b]) => (a < b ? -1 : 1));
-  const members = entries.map(([key, item]) => `${JSON.stringify(key)}:${print(item, options, depth + 1)}`);
-  return `{${members.join(",")}}`;
+  const colon = options.indent === undefined ? ":" : ": ";
+  const members = entries.map(([key, item]) => `${JSON.stringify(key)}${colon}${inner(item)}`);
+  return `{${lines(members, options, depth)}}`;
+}
+
+/** Items of an array or object at a depth. An empty one has no lines. */
+function lines(items: readonly string[], { indent }: PrintJsonOptions, depth: number): string {
+  if (indent === undefined || items.length === 0) return items.join(",");
+  const newline = `\n${" ".repeat(indent * depth)}`;
+  const step = " ".repeat(indent);
+  return `${items.map((item, index) => `${index === 0 ? "" : ","}${newline}${step}${item}`).join("")}${newline}`;
 }
 
 /**
