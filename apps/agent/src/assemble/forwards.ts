@@ -19,6 +19,7 @@ import { Forwards } from "../surfaces/forwards/forwards.ts";
 import { learnHostKeys } from "../surfaces/forwards/host-keys.ts";
 import { NetworkWatch, systemView } from "../surfaces/forwards/network-watch.ts";
 import { ControlFolder } from "../surfaces/forwards/openssh/control-folder.ts";
+import { ProcessLimits } from "../surfaces/forwards/openssh/process-limits.ts";
 import { SshProgram } from "../surfaces/forwards/openssh/ssh-program.ts";
 import { defaultConfiguration, userConfiguration } from "../surfaces/forwards/openssh/user-configuration.ts";
 import type { LocalActions } from "../surfaces/peer-actions/local-actions.ts";
@@ -73,6 +74,7 @@ export function assembleForwards(host: Host, parts: ForwardsFoundation): BuiltFo
       clock,
       logger,
     }),
+    limits: new ProcessLimits(clock),
     clock,
     logger,
     trust: () => ({

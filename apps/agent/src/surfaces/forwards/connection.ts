@@ -5,6 +5,7 @@ import type { ConnectionPaths, ControlFolder } from "./openssh/control-folder.ts
 import { ConnectionError, type Failure } from "./openssh/failure.ts";
 import { knownHostsText } from "./openssh/known-hosts.ts";
 import { Master } from "./openssh/master.ts";
+import type { ProcessLimits } from "./openssh/process-limits.ts";
 import { findRoute, type Route } from "./openssh/route.ts";
 import type { SshProgram } from "./openssh/ssh-program.ts";
 import type { ResolveHost } from "./openssh/user-configuration.ts";
@@ -56,6 +57,7 @@ export interface ConnectionParts {
   readonly folder: ControlFolder;
   readonly resolve: ResolveHost;
   readonly peers: PeerServer;
+  readonly limits: ProcessLimits;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Asked for each connection, as the configuration may be reloaded. */

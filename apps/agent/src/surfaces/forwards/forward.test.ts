@@ -9,6 +9,7 @@ import { Forward, type OpenConnection } from "./forward.ts";
 import { Forwards } from "./forwards.ts";
 import { NetworkWatch } from "./network-watch.ts";
 import { ConnectionError, type Failure } from "./openssh/failure.ts";
+import { ProofWatch } from "./proof-watch.ts";
 
 const ENTRY: RemoteEntry = { host: "dev", port: 22, remote_socket: "~/a.sock", enabled: true };
 const MINUTE_MS = 60_000;
@@ -52,6 +53,7 @@ function stand(): { connections: Connections; clock: HandClock; forward: Forward
   const clock = new HandClock();
   const parts = {
     open: connections.open,
+    proofs: new ProofWatch(clock),
     clock,
     logger: silentLogger,
     random: () => 0.5,

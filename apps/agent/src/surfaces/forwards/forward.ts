@@ -10,11 +10,8 @@ import {
   type RetryCause,
 } from "./forward-state.ts";
 import { ConnectionError, messageLine, type Failure } from "./openssh/failure.ts";
+import type { ProofWatch } from "./proof-watch.ts";
 import type { FormerSocket } from "./remote-socket.ts";
-
-/** How often it is looked at where the remote socket leads, and how soon again after it led elsewhere. In milliseconds. */
-const PROOF_INTERVAL_MS = 60_000;
-const SECOND_PROOF_MS = 5000;
 
 /** A connection as a forward uses it. */
 export type OpenConnection = (
@@ -25,6 +22,7 @@ export type OpenConnection = (
 
 export interface ForwardParts {
   readonly open: OpenConnection;
+  readonly proofs: ProofWatch;
   readonly clock: Clock;
   readonly logger: Logger;
   /** From 0 to 1. */
@@ -147,21 +145,21 @@ export class Forward {
     connection: Pick<ForwardConnection, "ended" | "isOurs">,
     signal: AbortSignal,
   ): Promise<Failure | undefined> {
-    const { clock } = this.#parts;
-    const over = new AbortController();
-    const either = AbortSignal.any([signal, over.signal]);
-    const { ended } = connection;
-    const lost = ended.finally(() => over.abort());
-    const displaced = async (): Promise<Failure | undefined> => {
-      for (let wrong = 0; wrong < 2;) {
-        await clock.sleep(wrong === 0 ? PROOF_INTERVAL_MS : SECOND_PROOF_MS, either).catch(() => undefined);
-        if (either.aborted) return signal.aborted ? undefined : await ended;
-        wrong = (await connection.isOurs()) ? 0 : wrong + 1;
-      }
-      if (either.aborted) return signal.aborted ? undefined : await ended;
-      return { class: "socket-bind", message: "The remote socket was taken away, or leads elsewhere" };
-    };
-    return await Promise.race([lost, displaced()]);
+    const { promise, resolve } = Promise.withResolvers<Failure | undefined>();
+    const stop = (): void => resolve(undefined);
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+    const endWatch = this.#parts.proofs.add(
+      () => connection.isOurs(),
+      () =>
+        resolve({ class: "socket-bind", message: "The remote socket was taken away, or leads elsewhere" }),
+    );
+    try {
+      return await Promise.race([connection.ended, promise]);
+    } finally {
+      endWatch();
+      signal.removeEventListener("abort", stop);
+    }
   }
 }
 

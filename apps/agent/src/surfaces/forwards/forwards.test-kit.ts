@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { ConnectionParts, PeerServer, TrustSettings } from "./connection.ts";
 import type { RemoteEntry } from "./file/remote-entry.ts";
 import { ControlFolder } from "./openssh/control-folder.ts";
+import { ProcessLimits } from "./openssh/process-limits.ts";
 import { SshProgram } from "./openssh/ssh-program.ts";
 import { userConfiguration, type ResolveHost } from "./openssh/user-configuration.ts";
 
@@ -74,6 +75,7 @@ export class TestStation {
       folder: this.folder,
       resolve: await this.resolve(configuration),
       peers: this.peers,
+      limits: new ProcessLimits(systemClock),
       clock: systemClock,
       logger: createLogger({ format: "json", destination: { write: (line) => void this.log.push(line) } }),
       trust: () => this.trust,

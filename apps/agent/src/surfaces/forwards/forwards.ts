@@ -5,6 +5,7 @@ import { sameHost, type RemoteEntry } from "./file/remote-entry.ts";
 import { Forward, type ForwardParts } from "./forward.ts";
 import type { RetryCause } from "./forward-state.ts";
 import type { NetworkWatch } from "./network-watch.ts";
+import { ProofWatch } from "./proof-watch.ts";
 
 /** A change of the network is noticed this late, in milliseconds. */
 const LOOK_MS = 1000;
@@ -18,6 +19,7 @@ export interface ForwardsParts extends Pick<ForwardParts, "open" | "random"> {
 /** All managed forwards of a daemon. */
 export class Forwards {
   readonly #parts: ForwardsParts;
+  readonly #proofs: ProofWatch;
   readonly #forwards = new Map<string, Forward>();
   readonly #listeners = new Set<() => void>();
   readonly #stopped = new AbortController();
@@ -26,6 +28,7 @@ export class Forwards {
 
   constructor(parts: ForwardsParts) {
     this.#parts = parts;
+    this.#proofs = new ProofWatch(parts.clock);
   }
 
   /** The forwards in the order of the file. */
@@ -77,7 +80,8 @@ export class Forwards {
 
   #start(entry: RemoteEntry): Forward {
     const { open, clock, random, logger } = this.#parts;
-    return new Forward({ open, clock, random, logger, changed: () => this.#changed() }, entry);
+    const changed = (): void => this.#changed();
+    return new Forward({ open, proofs: this.#proofs, clock, random, logger, changed }, entry);
   }
 
   #end(forward: Forward): void {

@@ -1,7 +1,6 @@
 import { messageOf, systemCode, type Clock } from "@devplat/base";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
 import { lstat } from "node:fs/promises";
 import {
   connectionConfiguration,
@@ -10,6 +9,7 @@ import {
 } from "./connection-configuration.ts";
 import { controlArguments, type ConnectionPaths, type ControlFolder } from "./control-folder.ts";
 import { ConnectionError, failureOf, type Failure } from "./failure.ts";
+import type { ProcessLimits } from "./process-limits.ts";
 import type { SshProgram, SshResult } from "./ssh-program.ts";
 
 /** Longest time from the start to the login. A key that wants to be touched needs some of it. In milliseconds. */
@@ -21,17 +21,13 @@ const POLL_MS = 10;
 const DRAIN_MS = 1000;
 /** Time from SIGTERM to SIGKILL, in milliseconds. */
 const KILL_AFTER_MS = 2000;
-/** How often the memory and the descriptors of the process are looked at, in milliseconds. */
-const LIMIT_CHECK_MS = 15_000;
-/** One forward needs 10 MB and a descriptor for each connection, of which the peer socket takes 32. */
-const MAX_MEMORY_KB = 128 * 1024;
-const MAX_DESCRIPTORS = 256;
 /** The end of what ssh printed, in characters. */
 const MAX_MESSAGES = 64 * 1024;
 
 export interface MasterParts {
   readonly ssh: SshProgram;
   readonly folder: ControlFolder;
+  readonly limits: ProcessLimits;
   readonly clock: Clock;
 }
 
@@ -88,7 +84,7 @@ export class Master {
       await master.end();
       throw error;
     }
-    void master.#watchLimits();
+    master.#watchLimits();
     return master;
   }
 
@@ -174,15 +170,12 @@ export class Master {
     throw new ConnectionError(failureOf(result.stderr, "forwarding-denied"));
   }
 
-  async #watchLimits(): Promise<void> {
-    const { clock } = this.#parts;
-    const stop = new AbortController();
-    void this.#exited.then(() => stop.abort());
-    while (this.#isRunning()) {
-      const excess = excessOf(this.#child.pid ?? 0);
-      if (excess !== undefined) return await this.end({ class: "local", message: excess, waitLong: true });
-      await clock.sleep(LIMIT_CHECK_MS, stop.signal).catch(() => undefined);
-    }
+  #watchLimits(): void {
+    if (this.#child.pid === undefined || !this.#isRunning()) return;
+    const endWatch = this.#parts.limits.add(this.#child.pid, (message) => {
+      void this.end({ class: "local", message, waitLong: true });
+    });
+    void this.#exited.then(endWatch);
   }
 }
 
@@ -199,22 +192,5 @@ async function isThere(path: string): Promise<boolean> {
   } catch (error) {
     if (systemCode(error) === "ENOENT") return false;
     throw error;
-  }
-}
-
-/**
- * The limit that a process exceeds; undefined also where that cannot be seen. The kernel answers from memory, so waiting
- * for a thread would cost more than the read.
- */
-function excessOf(pid: number): string | undefined {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    const descriptors = readdirSync(`/proc/${pid}/fd`);
-    const memory = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0);
-    if (memory > MAX_MEMORY_KB) return `ssh took more than ${MAX_MEMORY_KB / 1024} MB of memory`;
-    if (descriptors.length > MAX_DESCRIPTORS) return `ssh opened more than ${MAX_DESCRIPTORS} descriptors`;
-    return undefined;
-  } catch {
-    return undefined;
   }
 }
