@@ -118,10 +118,16 @@ describe("import directions", () => {
     assert.deepEqual(offences(product.filter(inFolder("packages/ssh-protocol/src/")), beyond), []);
   });
 
-  it("git-protocol and ssh-protocol do no input or output", () => {
+  it("fuse-protocol imports node and base", () => {
+    const beyond = (_: Source, name: string): boolean =>
+      !isRelative(name) && !name.startsWith("node:") && name !== "@devplat/base";
+    assert.deepEqual(offences(product.filter(inFolder("packages/fuse-protocol/src/")), beyond), []);
+  });
+
+  it("packages of wire formats do no input or output", () => {
     const doesIo = (_: Source, name: string): boolean =>
       /^node:(fs|net|http|https|http2|tls|child_process)/.test(name);
-    for (const name of ["git-protocol", "ssh-protocol"]) {
+    for (const name of ["git-protocol", "ssh-protocol", "fuse-protocol"]) {
       assert.deepEqual(offences(product.filter(inFolder(`packages/${name}/src/`)), doesIo), []);
     }
   });

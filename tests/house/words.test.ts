@@ -11,6 +11,7 @@ const CLEAN_FOLDERS = [
   "packages/cli/",
   "packages/config/",
   "packages/document-edit/",
+  "packages/fuse-protocol/",
   "packages/git-mirror/",
   "packages/git-protocol/",
   "packages/git-store/",
