@@ -21,15 +21,15 @@ class CountingClock extends HandClock {
 function stand() {
   const clock = new CountingClock();
   const calls: string[] = [];
-  const interval = new IntervalGroup(1000, clock);
-  const add = (name: string): (() => void) => interval.add(() => void calls.push(name));
+  const group = new IntervalGroup(1000, clock);
+  const add = (name: string): (() => void) => group.add(() => void calls.push(name));
   const pass = async (ms: number): Promise<string[]> => {
     clock.advance(ms);
     // Promises of the timer and of its next wait.
     await setImmediate();
     return calls.splice(0);
   };
-  return { clock, interval, calls, add, pass };
+  return { clock, group, calls, add, pass };
 }
 
 describe("IntervalGroup", () => {
@@ -60,10 +60,10 @@ describe("IntervalGroup", () => {
   });
 
   it("a function that ends all others is the last one", async () => {
-    const { interval, calls, add, pass } = stand();
+    const { group, calls, add, pass } = stand();
     const ends: (() => void)[] = [];
     ends.push(
-      interval.add(() => {
+      group.add(() => {
         calls.push("first");
         for (const end of ends) end();
       }),

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess, type SpawnOptions } from "node:child_process"
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
+import { signalGroup } from "@devplat/base/process-signal";
 import { TestkitError } from "./errors.ts";
 import { gitEnvironment } from "./git-environment.ts";
 
@@ -47,7 +48,7 @@ export async function run(
   // A command may end without reading its input: that is its own business, its exit status tells.
   child.stdin?.on("error", () => {});
   child.stdin?.end(options.input ?? "");
-  const timer = setTimeout(() => killGroup(child, "SIGKILL"), options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  const timer = setTimeout(() => signalGroup(child, "SIGKILL"), options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
   try {
     const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
     const stdoutBytes = Buffer.concat(out);
@@ -96,27 +97,17 @@ export function exitCode(code: number | null, signal: NodeJS.Signals | null): nu
   return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
 }
 
-/** Sends a signal to a command and all its children; nothing happens when they are gone. */
-export function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    // ESRCH: the whole group has ended.
-  }
-}
-
 /** Ends a command's group: SIGTERM, then SIGKILL after half a minute. Resolves when the leader is gone. */
 export async function stopGroup(child: ChildProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
   if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
     const gone = once(child, "exit");
-    killGroup(child, signal);
-    const timer = setTimeout(() => killGroup(child, "SIGKILL"), STOP_GRACE_MS);
+    signalGroup(child, signal);
+    const timer = setTimeout(() => signalGroup(child, "SIGKILL"), STOP_GRACE_MS);
     await gone;
     clearTimeout(timer);
   }
   // Children that ignored the signal also end.
-  killGroup(child, "SIGKILL");
+  signalGroup(child, "SIGKILL");
 }
 
 /**
@@ -132,5 +123,5 @@ const SETPRIV = "/usr/bin/setpriv";
 
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
-  for (const child of running) killGroup(child, "SIGKILL");
+  for (const child of running) signalGroup(child, "SIGKILL");
 });

@@ -2,6 +2,7 @@ import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
+import { signalProcess } from "@devplat/base/process-signal";
 import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
 import type { TestNetwork } from "./network.ts";
@@ -111,7 +112,8 @@ export async function startSshd({ settings: given = [], sftp, network }: SshdOpt
   const end = async (): Promise<void> => {
     const children = await descendants(peer.pid);
     await peer.stop();
-    for (const pid of children) killQuietly(pid);
+    // They end with their connections.
+    for (const pid of children) signalProcess(pid, "SIGKILL");
   };
   const options = [
     "IdentitiesOnly=yes",
@@ -166,12 +168,4 @@ async function descendants(pid: number): Promise<number[]> {
   const below = (each: number): number[] =>
     [...parents].filter(([, parent]) => parent === each).flatMap(([child]) => [child, ...below(child)]);
   return below(pid);
-}
-
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It has ended with its connection.
-  }
 }

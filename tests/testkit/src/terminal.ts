@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { exitCode, killGroup, spawnGroup } from "./process.ts";
+import { signalGroup } from "@devplat/base/process-signal";
+import { exitCode, spawnGroup } from "./process.ts";
 
 /** A prompt that never comes, or an answer that is not taken, ends here. In milliseconds. */
 const TIMEOUT_MS = 60_000;
@@ -44,7 +45,7 @@ export async function runAtTerminal(
       child.stdin?.write(`${text}\r`),
     );
   });
-  const timer = setTimeout(() => killGroup(child, "SIGKILL"), TIMEOUT_MS);
+  const timer = setTimeout(() => signalGroup(child, "SIGKILL"), TIMEOUT_MS);
   const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
   clearTimeout(timer);
   return { code: exitCode(code, signal), shown };

@@ -1,4 +1,5 @@
 import type { Clock } from "@devplat/base";
+import { signalGroup } from "@devplat/base/process-signal";
 import { spawn } from "node:child_process";
 import { BRAND } from "../brand.ts";
 import type { RunRecord } from "./state.ts";
@@ -22,27 +23,18 @@ export async function runCommand(request: RunRequest, clock: Clock, signal: Abor
   const started = clock.monotonic();
   const record = { at: new Date(clock.now()).toISOString(), stdout_bytes: 0, stderr_bytes: 0 };
   const outcome = await new Promise<{ exitCode: number | null; timedOut: boolean }>((resolve) => {
-    const grouped = process.platform !== "win32";
     const child = spawn(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
       env: childEnvironment(process.env),
-      detached: grouped,
+      detached: process.platform !== "win32",
     });
     let timedOut = false;
     let killer: NodeJS.Timeout | undefined;
     let drain: NodeJS.Timeout | undefined;
-    const end = (how: NodeJS.Signals): void => {
-      try {
-        if (grouped && child.pid !== undefined) process.kill(-child.pid, how);
-        else child.kill(how);
-      } catch {
-        // It has ended already.
-      }
-    };
     const stop = (): void => {
-      end("SIGTERM");
+      signalGroup(child, "SIGTERM");
       killer = setTimeout(() => {
-        end("SIGKILL");
+        signalGroup(child, "SIGKILL");
         // A grandchild in a session of its own may still hold the pipes open.
         child.stdout.destroy();
         child.stderr.destroy();

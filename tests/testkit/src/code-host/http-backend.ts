@@ -1,8 +1,9 @@
 import type { ChildProcess } from "node:child_process";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
+import { signalGroup } from "@devplat/base/process-signal";
 import { gitEnvironment } from "../git-environment.ts";
-import { killGroup, spawnGroup } from "../process.ts";
+import { spawnGroup } from "../process.ts";
 import { TestkitError } from "../errors.ts";
 
 /** Everything a code host allows beyond git's defaults, for every repository it serves. */
@@ -65,7 +66,7 @@ export function runHttpBackend(
   request.pipe(stdin);
   // A body that was cut must not look like one that ended.
   request.once("close", () => {
-    if (!request.complete) killGroup(child, "SIGTERM");
+    if (!request.complete) signalGroup(child, "SIGTERM");
   });
   return new Promise((resolve, reject) => {
     let head = Buffer.alloc(0);

@@ -2,8 +2,8 @@ import type { ChildProcess } from "node:child_process";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { killGroup } from "../process.ts";
 import { buffer as readBuffer } from "node:stream/consumers";
+import { signalGroup } from "@devplat/base/process-signal";
 import type { Access, Caller, Judgement } from "./access.ts";
 import { answerApi, API_PREFIX } from "./api.ts";
 import { sendBody } from "./body.ts";
@@ -98,7 +98,7 @@ async function handle(parts: ServerParts, request: IncomingMessage, response: Se
   if (!judgement.allowed) return refuse(request, answer, judgement, parts, target.tail, query);
   let child: ChildProcess | undefined;
   response.once("close", () => {
-    if (child !== undefined && !call.finished) killGroup(child, "SIGKILL");
+    if (child !== undefined && !call.finished) signalGroup(child, "SIGKILL");
   });
   const cgi = await runHttpBackend(
     {

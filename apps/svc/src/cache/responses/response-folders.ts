@@ -3,6 +3,7 @@ import { mkdir, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { TEMPORARY_SUFFIX, systemCode, folderNames } from "@devplat/base";
 import { quarantine } from "@devplat/base/file-damage";
+import { signalProcess } from "@devplat/base/process-signal";
 import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 import type { RepositoryId } from "../../access/repository-id.ts";
 
@@ -129,9 +130,9 @@ function isOfRunningProcess(file: string): boolean {
   const pid = Number(file.split(".").at(-3));
   if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false;
   try {
-    process.kill(pid, 0);
+    return signalProcess(pid, 0);
+  } catch {
+    // It runs as another user.
     return true;
-  } catch (error) {
-    return systemCode(error) === "EPERM";
   }
 }

@@ -1,4 +1,5 @@
-import { ifExists, systemCode, writeAtomically } from "@devplat/base";
+import { ifExists, writeAtomically } from "@devplat/base";
+import { signalProcess } from "@devplat/base/process-signal";
 import { randomBytes } from "node:crypto";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -98,8 +99,8 @@ export class ControlFolder {
     for (const name of names.filter((each) => each.endsWith(RECORD))) {
       const record = await readRecord(join(path, name));
       if (record === undefined || (await processStart(record.pid)) !== record.started) continue;
-      // It has not obeyed its socket.
-      killIfThere(record.pid);
+      // It has not obeyed its socket. It may end by itself now: the end of the daemon before ends it as well.
+      signalProcess(record.pid, "SIGKILL");
     }
     await Promise.all(names.map((name) => rm(join(path, name), { recursive: true, force: true })));
   }
@@ -118,15 +119,6 @@ async function readRecord(path: string): Promise<z.infer<typeof recordSchema> | 
     return recordSchema.safeParse(JSON.parse(await readFile(path, "utf8"))).data;
   } catch {
     return undefined;
-  }
-}
-
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch (error) {
-    // It has ended in the meantime: the end of the daemon before ends it as well.
-    if (systemCode(error) !== "ESRCH") throw error;
   }
 }
 

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { Secret } from "@devplat/base";
+import { signalGroup } from "@devplat/base/process-signal";
 import { childEnvironment } from "../../../sync/run-command.ts";
 
 /** Longest answer of the program, in bytes (OpenSSH: 1024). */
@@ -106,11 +107,5 @@ function firstLine(bytes: Buffer): Secret {
 }
 
 function endGroup(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  try {
-    if (process.platform === "win32") child.kill("SIGKILL");
-    else process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // It has ended already.
-  }
+  if (child.exitCode === null && child.signalCode === null) signalGroup(child, "SIGKILL");
 }
