@@ -397,6 +397,33 @@ describe("tokens lent over the peer socket", { timeout: TIMEOUT_MS }, () => {
     assert.deepEqual(await accessors(), earlier);
   });
 
+  it("wait for an answer by a command where there is no web UI [agent 36.16]", async () => {
+    const subject = await station();
+    const notified = join(subject.home.path, "notified");
+    await subject.home.write("bin/notify-send", `#!/bin/sh\necho "$@" >> "${notified}"\n`, 0o700);
+    await subject.start("ask: always", await vault.createUserToken("ada", ["user"]));
+    const earlier = await accessors();
+    const idle = await subject.home.agent(["peer-socket", "allow"]);
+    assert.equal(idle.code, 1);
+    assert.match(idle.stderr, /No host waits for this consent/);
+    assert.equal((await subject.lend()).body["code"], "consent_pending");
+    await until(async () => /agent peer-socket allow/.test(await readFile(notified, "utf8").catch(() => "")));
+    assert.match(await subject.home.ok("status"), /A host waits for a token: 'agent peer-socket allow'/);
+    assert.deepEqual(await accessors(), earlier, "nothing is granted before the consent");
+    assert.match(await subject.home.ok("peer-socket", "allow"), /gets its token when it asks again/);
+    const child = await subject.token();
+    assert.equal(await isLive(child), true);
+    await subject.home.ok("peer-socket", "revoke");
+    assert.equal(await isLive(child), false);
+    assert.equal((await subject.lend()).body["code"], "consent_pending");
+    assert.deepEqual(JSON.parse(await subject.home.ok("peer-socket", "refuse", "--json")), {
+      outcome: "refused",
+    });
+    assert.equal((await subject.lend()).body["code"], "token_not_lendable");
+    await subject.stop();
+    assert.deepEqual(await accessors(), earlier);
+  });
+
   it("are revoked by the sign-out of the web UI while others ask", async () => {
     const subject = await station();
     await subject.start("", await vault.createUserToken("ada", ["user"]), WEB);

@@ -137,7 +137,7 @@ export async function assembleDaemon(
     lending: once(async () => {
       const { assembleLending } = await import("./lending.ts");
       const webUrl = loaded.config.web.enabled ? () => web?.url ?? "" : undefined;
-      return assembleLending(host, { ...parts, webUrl });
+      return assembleLending(host, { ...parts, webUrl, hasApi: loaded.config.api.enabled });
     }),
   };
   const sshAgent = sshAgentOnDemand(host, { ...shared, changes: watch, webUrl: () => web?.url });

@@ -2,7 +2,9 @@ import { lentTokensPath } from "./forward-places.ts";
 import type { StoreParts } from "./store.ts";
 import { withoutChildPrefix } from "../auth/token/display-name.ts";
 import type { TokenSignIn } from "../auth/sign-in.ts";
+import { BRAND } from "../brand.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
+import type { Notification } from "../desktop/notification.ts";
 import type { Host } from "../host.ts";
 import type { StateFile } from "../sync/state.ts";
 import { ChildJournal } from "../surfaces/forwards/tokens/child-journal.ts";
@@ -15,6 +17,8 @@ export interface LendingParts extends Pick<StoreParts, "tokens"> {
   readonly state: StateFile;
   /** Address of the web UI once it is there; undefined where there is none. */
   readonly webUrl: (() => string) | undefined;
+  /** Commands can reach the daemon by its API socket. */
+  readonly hasApi: boolean;
 }
 
 /** The lender of a daemon. */
@@ -27,18 +31,20 @@ export interface Lending {
 /** Builds the lender of store tokens; a store without tokens has none to lend. Only a daemon that lends loads this file. */
 export function assembleLending(host: Host, parts: LendingParts): Lending {
   const { clock, logger, environment } = host;
-  const { tokens, webUrl } = parts;
+  const { tokens, webUrl, hasApi } = parts;
   const desktop = systemDesktop(environment);
   const lender = new TokenLender({
     children: tokens && childTokens(host, tokens, parts.state),
     ask:
-      webUrl &&
-      ((borrower) => {
-        // The page asks as well, so that a desktop without notifications loses nothing.
-        void desktop.raise(question(borrower, webUrl())).then((outcome) => {
-          if (outcome !== "done") logger.warn({ borrower, outcome }, "the notification could not be raised");
-        });
-      }),
+      webUrl === undefined && !hasApi
+        ? undefined
+        : (borrower) => {
+            // Page and status ask as well, so that a desktop without notifications loses nothing.
+            void desktop.raise(question(borrower, webUrl?.())).then((outcome) => {
+              if (outcome !== "done")
+                logger.warn({ borrower, outcome }, "the notification could not be raised");
+            });
+          },
     clock,
     logger,
   });
@@ -95,15 +101,18 @@ function followSignIn(lender: TokenLender, signIn: TokenSignIn): void {
   });
 }
 
-function question(borrower: string, webUrl: string) {
+/** @param webUrl undefined without a web UI: a command is named instead of a page */
+function question(borrower: string, webUrl: string | undefined): Notification {
   const isPeerSocket = borrower === PEER_SOCKET_BORROWER;
+  const commands = isPeerSocket ? "peer-socket allow|refuse" : `ssh allow|refuse ${borrower}`;
   const page = isPeerSocket ? "/ui/peer-socket/" : `/ui/remotes/${encodeURIComponent(borrower)}/`;
   return {
     level: "attention",
     title: isPeerSocket
       ? "A host asks for your store token, over the forwarded peer socket"
       : `${borrower} asks for your store token`,
-    body: "Allow or refuse it on this page:",
-    actionUrl: `${webUrl}${page}`,
-  } as const;
+    ...(webUrl === undefined
+      ? { body: `Allow or refuse it: ${BRAND.command} ${commands}` }
+      : { body: "Allow or refuse it on this page:", actionUrl: `${webUrl}${page}` }),
+  };
 }

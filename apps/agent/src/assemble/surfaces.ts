@@ -84,6 +84,8 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     onChange: (listener: () => void, signal: AbortSignal): void =>
       signal.addEventListener("abort", lender.onChange(listener), { once: true }),
   };
+  const { offers, ...keys } = config.api.peer;
+  const loan = new PeerSocketLoan({ lender, settings: loanSettings(keys), clock });
   const shared = {
     view: new StatusView(daemon, surfaces, remotes, [sshAgent, loans]),
     secrets: new SecretEditor({
@@ -100,12 +102,11 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     enrolments,
     actions: await parts.actions(),
     remotes,
+    peerLoan: peerPath === undefined ? undefined : loan,
     sshAgent: () => sshAgent.agent,
     configuration: new ConfigurationView(current),
     logger,
   };
-  const { offers, ...keys } = config.api.peer;
-  const loan = new PeerSocketLoan({ lender, settings: loanSettings(keys), clock });
   const fanOut = new PeerFanOut({ patterns: config.store.token_socket, home: places.home, logger });
   const web = config.web.enabled
     ? assembleWeb(
@@ -113,7 +114,6 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
           ...shared,
           ...webParts(host, parts, lender),
           clipboard: new PeersFirstClipboard(fanOut, desktop),
-          peerLoan: peerPath === undefined ? undefined : loan,
         },
         webOptions(config),
       )

@@ -241,7 +241,7 @@ describe("agent ssh, with a daemon whose remotes are in memory", { timeout: TIME
   });
 
   it("an unknown host is an error of each command [agent 36.14]", async () => {
-    for (const args of [["remove"], ["retry"], ["revoke"], ["edit", "--enable"]])
+    for (const args of [["remove"], ["retry"], ["allow"], ["refuse"], ["revoke"], ["edit", "--enable"]])
       await assertRefused(/there is no remote 'elsewhere'/, ...args, "elsewhere");
     for (const host of ["..", "-oProxyCommand=x", "a/b"])
       await assertRefused(/there is no remote '/, "remove", "--", host);
@@ -266,6 +266,18 @@ describe("agent ssh, with a daemon whose remotes are in memory", { timeout: TIME
     );
   });
 
+  it("allow and refuse answer the host that waits for a token, and no other [agent 36.16]", async () => {
+    assert.match((await ok("allow", "build")).stdout, /^build: gets its token when it asks again/);
+    assert.equal((await ok("refuse", "build")).stdout, "build: gets no token for 10 minutes\n");
+    assert.deepEqual(remotes.calls, [
+      ["consent", "build", true],
+      ["consent", "build", false],
+    ]);
+    remotes.isAsking = false;
+    await assertRefused(/No host waits for this consent/, "allow", "build");
+    remotes.isAsking = true;
+  });
+
   it("list shows states, errors with advice, and lent tokens [agent 36.1]", async () => {
     const at = "2026-11-23T09:00:00.000Z";
     const lent = { created_at: at, expires_at: at, last_used_at: null, handouts: 2 };
@@ -283,6 +295,7 @@ describe("agent ssh, with a daemon whose remotes are in memory", { timeout: TIME
     assert.match(stdout, /^build +connected .* 1 token$/m);
     assert.match(stdout, /^far +offline .* none$/m);
     assert.match(stdout, /^half +connected \(not proven\) .* waiting for consent$/m);
+    assert.match(stdout, /^half: waits for a token: 'agent ssh allow half' or 'agent ssh refuse half'$/m);
     assert.match(stdout, /^far: dns: no address /m);
     assert.match(stdout, /^ {2}Check the name\.$/m);
     assert.match(stdout, /^far: no token is lent: denied$/m);

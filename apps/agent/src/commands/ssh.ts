@@ -87,6 +87,20 @@ export const retry: RunCommand = (invocation) =>
     tell();
   });
 
+/** Lends the token that a host waits for. */
+export const allow: RunCommand = (invocation) =>
+  act(invocation, "allowed", async (remotes, host, tell) => {
+    await remotes.consent(host, true);
+    tell();
+  });
+
+/** Refuses the token that a host waits for. */
+export const refuse: RunCommand = (invocation) =>
+  act(invocation, "refused", async (remotes, host, tell) => {
+    await remotes.consent(host, false);
+    tell();
+  });
+
 /** Revokes the tokens that a host has borrowed. */
 export const revoke: RunCommand = (invocation) =>
   act(invocation, "revoked", async (remotes, host, tell) => {
@@ -99,6 +113,8 @@ const OUTCOMES = {
   changed: ["", "would be changed"],
   removed: ["removed", "would be removed"],
   retried: ["tried again now", "would be tried again"],
+  allowed: ["gets its token when it asks again, in a moment", "would get the token that it waits for"],
+  refused: ["gets no token for 10 minutes", "would get no token for 10 minutes"],
   revoked: ["no token is lent any more", "would have its tokens revoked"],
 } as const;
 

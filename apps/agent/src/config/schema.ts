@@ -68,8 +68,9 @@ export const configSchema = z
     remote_config: remoteSection.optional(),
   })
   .superRefine((config, context) => {
-    if (config.api.peer.ask !== "never" && !config.web.enabled) {
-      const message = "needs web.enabled: true, because you allow or refuse it on a page";
+    if (config.api.peer.ask !== "never" && !config.web.enabled && !config.api.enabled) {
+      const message =
+        "needs web.enabled: true or api.enabled: true, because you allow or refuse it on a page or by a command";
       context.addIssue({ code: "custom", path: ["api", "peer", "ask"], message });
     }
     for (const { index, path, message } of ruleConflicts(config.rules)) {

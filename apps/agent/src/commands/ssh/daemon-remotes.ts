@@ -74,6 +74,11 @@ export class DaemonRemotes {
     successOf(host, await this.#change(`${pathOf(host)}/retry`, {}), z.unknown());
   }
 
+  async consent(host: string, allowed: boolean): Promise<void> {
+    const response = await this.#change(`${pathOf(host)}/consent`, { body: { allowed } });
+    successOf(host, response, z.unknown());
+  }
+
   async revoke(host: string): Promise<void> {
     const response = await this.#change(`${pathOf(host)}/revoke`, { timeoutMs: REVOKE_TIMEOUT_MS });
     successOf(host, response, z.unknown());

@@ -1,4 +1,5 @@
 import { printLine, tableLines } from "@devplat/base/terminal";
+import { BRAND } from "../../brand.ts";
 import type { RemoteView } from "../../remote-view.ts";
 import type { AgentStatus } from "../../status.ts";
 import type { OfflineRemote } from "./offline-remotes.ts";
@@ -60,6 +61,11 @@ function faultsOf({ host, error, tokens }: ShownRemote): string[] {
   const problem = tokens?.problem ?? null;
   return [
     ...(error === null ? [] : [`${host}: ${error.class}: ${error.message}`, `  ${error.advice}`]),
+    ...(tokens?.asking === true
+      ? [
+          `${host}: waits for a token: '${BRAND.command} ssh allow ${host}' or '${BRAND.command} ssh refuse ${host}'`,
+        ]
+      : []),
     ...(problem === null ? [] : [`${host}: no token is lent: ${problem}`]),
   ];
 }

@@ -1,5 +1,6 @@
 import { formatDuration } from "@devplat/base";
 import { tableLines, visible } from "@devplat/base/terminal";
+import { BRAND } from "../../brand.ts";
 import { remoteLines } from "../ssh/remote-text.ts";
 import { sshAgentLines } from "../ssh-agent/ssh-agent-text.ts";
 import type { CommandStatus, CertificateStatus } from "../../status.ts";
@@ -103,7 +104,11 @@ function lentTokenLines({
       ({ expires_at: end, handouts }) => `  Lent token: until ${end}, handed out ${handouts} times`,
     ),
     ...(added.length === 0 ? [] : [`  Policies: the store adds: ${added.map(visible).join(", ")}`]),
-    ...(asking ? ["  A host waits for your consent: answer on the page of the peer socket."] : []),
+    ...(asking
+      ? [
+          `  A host waits for a token: '${BRAND.command} peer-socket allow' or '${BRAND.command} peer-socket refuse'`,
+        ]
+      : []),
     ...(problem === null ? [] : [`  Not lent: ${visible(problem)}`]),
   ];
 }

@@ -49,6 +49,8 @@ export class MemoryRemotes implements RemoteControl {
   /** Thrown by the next change. */
   failure: Error | undefined;
   problem: string | undefined;
+  /** A program of each host waits for the user's consent. */
+  isAsking = true;
   readonly #listeners = new ChangeListeners();
   #remotes: readonly RemoteView[];
 
@@ -110,9 +112,10 @@ export class MemoryRemotes implements RemoteControl {
     this.get(host);
   }
 
-  consent(host: string, allowed: boolean): void {
+  consent(host: string, allowed: boolean): boolean {
     this.#begin("consent", host, allowed);
     this.get(host);
+    return this.isAsking;
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {

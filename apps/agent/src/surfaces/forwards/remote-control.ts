@@ -59,8 +59,12 @@ export interface RemoteControl {
   retry(host: string): void;
   /** Revokes the tokens that are lent to the host. @throws ForwardError `host_unknown` */
   revoke(host: string): Promise<void>;
-  /** The answer of the user to the question whether a token may be lent. @throws ForwardError `host_unknown` */
-  consent(host: string, allowed: boolean): void;
+  /**
+   * The answer of the user to the question whether a token may be lent.
+   * @returns false if no program of the host waits for it
+   * @throws ForwardError `host_unknown`
+   */
+  consent(host: string, allowed: boolean): boolean;
   /** Calls back after each change of a state, an entry or a lent token, by anybody, until the signal fires. */
   onChange(listener: () => void, signal: AbortSignal): void;
 }

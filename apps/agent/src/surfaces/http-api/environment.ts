@@ -8,6 +8,7 @@ import type { LocalActions } from "../peer-actions/local-actions.ts";
 import type { SecretEditor } from "../../secrets/secret-editor.ts";
 import type { DaemonView } from "../../status.ts";
 import type { RemoteControl } from "../forwards/remote-control.ts";
+import type { PeerSocketLoan } from "../forwards/tokens/peer-socket-loan.ts";
 import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 
 /** Context of Hono's handlers: Node's own request and response. */
@@ -39,6 +40,8 @@ export interface ApiParts {
   readonly actions: LocalActions;
   /** Managed SSH forwards; undefined where there are none. */
   readonly remotes: RemoteControl | undefined;
+  /** The tokens that are lent over the peer socket; undefined while that is off. */
+  readonly peerLoan: Pick<PeerSocketLoan, "consent" | "revoke"> | undefined;
   /** The SSH agent; undefined while it is off. A reload of the configuration can turn it on and off. */
   readonly sshAgent: () => SshAgentControl | undefined;
   /** `http://host:port` of the listener that responds. Undefined on a socket. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { parseFields } from "@devplat/secret-store";
+import { MemoryLoan } from "../forwards/memory-loan.test-kit.ts";
 import { failedDial, fingerprintOf, MemoryRemotes, remoteView } from "../forwards/memory-remotes.test-kit.ts";
 import type { RouteParts } from "../web/routes/route-parts.ts";
 import { identityView, MemorySshAgent, PASSPHRASE, sshAgentStatus } from "../web/ssh-agent.test-kit.ts";
@@ -51,6 +52,7 @@ before(async () => {
     editablePaths: ["tools"],
     token: "hvs.held",
     remotes,
+    peerLoan: new MemoryLoan(),
     sshAgent: new MemorySshAgent(
       sshAgentStatus({
         sources: [{ name: "team", source: "kv", error: null, identities: [identityView("ada@work")] }],
@@ -104,6 +106,8 @@ const sshAgent = (rest: string, body?: object) => (): Promise<Answer> =>
   change("POST", `/api/v1/ssh-agent/${rest}`, body === undefined ? {} : { body: JSON.stringify(body) });
 const remote = (method: string, rest: string, body?: object) => (): Promise<Answer> =>
   change(method, `/api/v1/ssh/remotes${rest}`, body === undefined ? {} : { body: JSON.stringify(body) });
+const peerSocket = (rest: string, body?: object) => (): Promise<Answer> =>
+  change("POST", `/api/v1/peer-socket/${rest}`, body === undefined ? {} : { body: JSON.stringify(body) });
 
 /** For each operation that the document describes: requests whose responses it has to describe. */
 const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
@@ -166,6 +170,11 @@ const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
   ],
   "POST /api/v1/ssh/remotes/{host}/revoke": [remote("POST", "/build/revoke")],
   "POST /api/v1/ssh/remotes/{host}/consent": [remote("POST", "/build/consent", { allowed: true })],
+  "POST /api/v1/peer-socket/consent": [
+    peerSocket("consent", { allowed: true }),
+    peerSocket("consent", { allowed: true }),
+  ],
+  "POST /api/v1/peer-socket/revoke": [peerSocket("revoke")],
   "GET /api/v1/ssh-agent": [get("/api/v1/ssh-agent")],
   "POST /api/v1/ssh-agent/refresh": [sshAgent("refresh")],
   "POST /api/v1/ssh-agent/keys/unlock": [

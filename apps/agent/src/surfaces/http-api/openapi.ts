@@ -259,8 +259,22 @@ const OPERATIONS: readonly DescribedOperation[] = [
   remoteAction(
     "consent",
     "Answers the question whether a token may be lent to the host",
-    { 204: { description: "Answered" } },
+    { 204: { description: "Answered; 404 if no program of the host waits for the answer" } },
     { schema: consentBody },
+  ),
+  operation(
+    "POST",
+    "/api/v1/peer-socket/consent",
+    "Answers the question whether a token may be lent over the peer socket",
+    { 204: { description: "Answered; 404 if no host waits for the answer, or the peer socket is off" } },
+    { headers: CSRF, body: { schema: consentBody } },
+  ),
+  operation(
+    "POST",
+    "/api/v1/peer-socket/revoke",
+    "Revokes the tokens that are lent over the peer socket",
+    { 204: { description: "Revoked" } },
+    { headers: CSRF },
   ),
   get(
     "/api/v1/ssh-agent",

@@ -232,6 +232,11 @@ export const PROBLEMS = {
     code: "not_found",
     hint: "agent.enabled: true in the configuration turns it on.",
   },
+  noConsentWanted: {
+    detail: "No host waits for this consent.",
+    code: "not_found",
+    hint: "GET /api/v1/status shows where a host waits, as asking.",
+  },
   noPeerSocket: {
     detail: "The peer socket is off.",
     code: "not_found",

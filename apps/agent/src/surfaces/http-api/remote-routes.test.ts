@@ -214,6 +214,12 @@ describe("remotes over the JSON API", () => {
     );
   });
 
+  it("an answer that no program waits for is 404", async () => {
+    remotes.isAsking = false;
+    const answer = send("POST", `${PATH}/build.example/consent`, { allowed: true });
+    assert.equal(await assertRefused(404, "not_found", answer), "No host waits for this consent.");
+  });
+
   it("pins a key again after a person has confirmed it [agent 36.11]", async () => {
     remotes.offered = [offered("build.example:22", "N", { pinned: fingerprintOf("O") })];
     const shown = await send("POST", `${PATH}/build.example/host-key`);

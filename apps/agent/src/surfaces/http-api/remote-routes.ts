@@ -109,7 +109,7 @@ export function remoteRoutes(
   app.post(`${REMOTE}/consent`, limit, mutation, async (c) => {
     const { allowed } = await jsonBody(c, consentBody);
     const host = c.req.param("host");
-    control().consent(host, allowed);
+    if (!control().consent(host, allowed)) return problemResponse(c, PROBLEMS.noConsentWanted);
     note(host, allowed ? "lending to a remote allowed" : "lending to a remote refused");
     return c.body(null, 204);
   });

@@ -8,6 +8,7 @@ import { headersOnly } from "./headers-only.ts";
 import { isFromForeignPage } from "./request-checks.ts";
 import { metricsText } from "./status/metrics.ts";
 import { peerRoutes } from "./peer-routes.ts";
+import { peerSocketApiRoutes } from "./peer-socket-routes.ts";
 import { PROBLEMS } from "./problem.ts";
 import { remoteRoutes } from "./remote-routes.ts";
 import { secretRoutes } from "./secret-routes.ts";
@@ -89,6 +90,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   app.route("/", secretRoutes(parts, withCsrfToken));
 
   app.route("/", remoteRoutes(parts, withCsrfToken));
+  app.route("/", peerSocketApiRoutes(parts, withCsrfToken));
   app.route("/", sshAgentRoutes(parts, withCsrfToken));
 
   app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {

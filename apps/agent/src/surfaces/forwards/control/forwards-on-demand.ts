@@ -105,8 +105,8 @@ export class ForwardsOnDemand implements Surface, RemoteControl {
     await this.#remotes(host).revoke(host);
   }
 
-  consent(host: string, allowed: boolean): void {
-    this.#remotes(host).consent(host, allowed);
+  consent(host: string, allowed: boolean): boolean {
+    return this.#remotes(host).consent(host, allowed);
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {

@@ -122,8 +122,8 @@ export class Remotes implements RemoteControl {
     await this.#parts.lender.revoke(this.#entry(host).host);
   }
 
-  consent(host: string, allowed: boolean): void {
-    this.#parts.lender.consent(this.#entry(host).host, allowed);
+  consent(host: string, allowed: boolean): boolean {
+    return this.#parts.lender.consent(this.#entry(host).host, allowed);
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {

@@ -43,8 +43,8 @@ export class Consents {
     const { ask } = this.#parts;
     if (ask === undefined) {
       throw notLendable(
-        "the user of the workstation cannot be asked, because it has no web UI",
-        "Set 'web.enabled: true' or 'ask: never' on the workstation.",
+        "the user of the workstation cannot be asked, because it has no web UI and no API socket",
+        "Set 'web.enabled: true', 'api.enabled: true' or 'ask: never' on the workstation.",
       );
     }
     const decision = this.#current(borrower, mode);

@@ -1,7 +1,6 @@
 import type { Assets, Html } from "@devplat/web-kit";
 import type { ApiParts } from "../../http-api/environment.ts";
 import type { Clipboard } from "../../../desktop/clipboard.ts";
-import type { PeerSocketLoan } from "../../forwards/tokens/peer-socket-loan.ts";
 import type { RuleControl } from "../../../sync/rule-control.ts";
 import type { EnrolmentControl } from "./enrolment-views.ts";
 import type { WebAccessCheck } from "../access/access-check.ts";
@@ -13,7 +12,7 @@ import type { WebLogin } from "../state/web-login.ts";
 /** Parts of the daemon that the pages and the API of the web port show and change. */
 export interface SiteParts extends Pick<
   ApiParts,
-  "view" | "secrets" | "signIn" | "configuration" | "actions" | "remotes" | "sshAgent" | "logger"
+  "view" | "secrets" | "signIn" | "configuration" | "actions" | "remotes" | "peerLoan" | "sshAgent" | "logger"
 > {
   /** Undefined for a store without a login. */
   readonly login: WebLogin | undefined;
@@ -23,8 +22,6 @@ export interface SiteParts extends Pick<
   readonly setup: Pick<SetupState, "isLeft" | "leave">;
   readonly clipboard: Clipboard;
   readonly ruleControl: RuleControl;
-  /** The tokens that are lent over the peer socket; undefined while that is off. */
-  readonly peerLoan: Pick<PeerSocketLoan, "consent" | "revoke"> | undefined;
 }
 
 /** The parts that all routes of the web port work with. */

@@ -5,6 +5,9 @@ import { timeText } from "../time-text.ts";
 /** Tokens that a host has borrowed; never a token. */
 export type LentTokens = NonNullable<AgentStatus["peers"]>["tokens"];
 
+/** For an answer to {@link consentQuestion} that comes late. */
+export const LATE_ANSWER = "Nobody waits for this answer any more.";
+
 /** A borrower of tokens. */
 export interface LoanModel {
   readonly tokens: LentTokens;

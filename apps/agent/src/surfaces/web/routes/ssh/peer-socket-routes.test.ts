@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { until } from "@devplat/testkit";
+import { MemoryLoan } from "../../../forwards/memory-loan.test-kit.ts";
 import { MemoryRemotes, remoteView } from "../../../forwards/memory-remotes.test-kit.ts";
 import { startTestServer, type Answer, type TestServer } from "../../server.test-kit.ts";
 
@@ -9,27 +10,13 @@ const NONE = { lent: [], added_policies: [], problem: null, asking: false };
 const TIME = "2026-11-21T09:00:00.000Z";
 const LENT = [{ created_at: TIME, expires_at: TIME, last_used_at: null, handouts: 1 }];
 
-/** A loan that remembers its calls. The user is asked until the first answer. */
-class TestLoan {
-  readonly calls: unknown[] = [];
-
-  consent(allowed: boolean): boolean {
-    this.calls.push(allowed);
-    return this.calls.length === 1;
-  }
-
-  async revoke(): Promise<void> {
-    this.calls.push("revoke");
-  }
-}
-
 async function stand(): Promise<{
   server: TestServer;
-  loan: TestLoan;
+  loan: MemoryLoan;
   readonly show: (tokens: object) => void;
   [Symbol.asyncDispose](): Promise<void>;
 }> {
-  const loan = new TestLoan();
+  const loan = new MemoryLoan();
   const remotes = new MemoryRemotes([remoteView("build")]);
   const server = await startTestServer({ peerLoan: loan, remotes, token: "hvs.held" });
   const show = (tokens: object): void => {

@@ -2,6 +2,7 @@ import { Hono } from "hono";
 import type { Environment } from "../../../http-api/environment.ts";
 import { PROBLEMS } from "../../../http-api/problem.ts";
 import { announcementText } from "../../pages/announcements.ts";
+import { LATE_ANSWER } from "../../pages/remotes/lent-tokens-card.ts";
 import { PEER_SOCKET_PAGE } from "../../pages/remotes/links.ts";
 import { peerSocketPage } from "../../pages/remotes/peer-socket-page.ts";
 import { problemResponse } from "../responses.ts";
@@ -26,9 +27,7 @@ export function peerSocketRoutes(parts: RouteParts): Hono<Environment> {
     }
     const isAnswer = action === "allow" || action === "refuse";
     if (!isAnswer || !peerLoan.consent(action === "allow")) {
-      const refusal = isAnswer
-        ? "Nobody waits for this answer any more."
-        : "Not done: the form does not say what to do.";
+      const refusal = isAnswer ? LATE_ANSWER : "Not done: the form does not say what to do.";
       return c.html(peerSocketPage(assets, view.status(), { refusal }), isAnswer ? 409 : 422);
     }
     const done = action === "allow" ? "consent_given" : "consent_refused";

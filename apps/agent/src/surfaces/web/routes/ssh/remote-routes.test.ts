@@ -295,6 +295,16 @@ describe("the page of a remote", () => {
     });
   }
 
+  it("says that an answer comes late when no program waits for it any more", async () => {
+    await using site = await stand();
+    site.memory.isAsking = false;
+    for (const action of ["allow", "refuse"]) {
+      const { status, body } = await post(site.server, PAGE, { action });
+      assert.equal(status, 409);
+      assert.match(textOf(body), /Nobody waits for this answer any more/);
+    }
+  });
+
   it("refuses a form without an action", async () => {
     await using site = await stand();
     assert.equal((await post(site.server, PAGE, {})).status, 422);

@@ -10,6 +10,7 @@ import { pathOf } from "../../../http-api/request-checks.ts";
 import type { RemoteView } from "../../../../remote-view.ts";
 import { announcementText, type Announcement } from "../../pages/announcements.ts";
 import { keyPage, type ConfirmedKey } from "../../pages/remotes/key-page.ts";
+import { LATE_ANSWER } from "../../pages/remotes/lent-tokens-card.ts";
 import { REMOTES_PREFIX, remoteUrl } from "../../pages/remotes/links.ts";
 import { remoteError } from "../../pages/remotes/remote-state.ts";
 import { remotePage, type RemotePageModel } from "../../pages/remotes/remote-page.ts";
@@ -67,6 +68,7 @@ export function remoteRoutes(parts: RouteParts): Hono<Environment> {
       note(host, action);
       return c.redirect(`${remoteUrl(host)}?done=${name}`, 303);
     };
+    const late = (): Answer => showOne(c, { remote, refusal: html`${LATE_ANSWER}` }, 409);
     switch (form.get("action")) {
       case "save":
         return save(c, control, remote, form);
@@ -80,11 +82,9 @@ export function remoteRoutes(parts: RouteParts): Hono<Environment> {
       case "revoke":
         return control.revoke(host).then(() => done("tokens_revoked", "tokens of a remote revoked"));
       case "allow":
-        control.consent(host, true);
-        return done("consent_given", "token for a remote allowed");
+        return control.consent(host, true) ? done("consent_given", "token for a remote allowed") : late();
       case "refuse":
-        control.consent(host, false);
-        return done("consent_refused", "token for a remote refused");
+        return control.consent(host, false) ? done("consent_refused", "token for a remote refused") : late();
       case "repin":
         return repin(c, control, host, form);
       case "delete":

@@ -1,0 +1,47 @@
+import { Hono, type MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { consentBody, emptyBody } from "../forwards/remote-request.ts";
+import type { ApiParts, Environment } from "./environment.ts";
+import { BodyFault, jsonBody } from "./json-body.ts";
+import { problemResponse } from "./problem-response.ts";
+import { PROBLEMS } from "./problem.ts";
+
+const PEER_SOCKET = "/api/v1/peer-socket";
+/** A body has some bytes. In bytes. */
+const MAX_BODY_BYTES = 64 * 1024;
+
+/**
+ * The tokens that are lent over the peer socket of a hand-made forward. The status shows them.
+ *
+ * @param mutation checks before every change (CSRF token)
+ */
+export function peerSocketApiRoutes(
+  { peerLoan, surface, logger }: Pick<ApiParts, "peerLoan" | "surface" | "logger">,
+  mutation: MiddlewareHandler<Environment>,
+): Hono<Environment> {
+  const app = new Hono<Environment>();
+  const limit = bodyLimit({
+    maxSize: MAX_BODY_BYTES,
+    onError: (c) => problemResponse(c, PROBLEMS.smallBodyTooLarge),
+  });
+
+  app.post(`${PEER_SOCKET}/revoke`, limit, mutation, async (c) => {
+    await jsonBody(c, emptyBody, {});
+    if (peerLoan === undefined) return problemResponse(c, PROBLEMS.noPeerSocket);
+    await peerLoan.revoke();
+    logger.info({ by: surface }, "tokens lent over the peer socket revoked");
+    return c.body(null, 204);
+  });
+
+  app.post(`${PEER_SOCKET}/consent`, limit, mutation, async (c) => {
+    const { allowed } = await jsonBody(c, consentBody);
+    if (peerLoan === undefined) return problemResponse(c, PROBLEMS.noPeerSocket);
+    return peerLoan.consent(allowed) ? c.body(null, 204) : problemResponse(c, PROBLEMS.noConsentWanted);
+  });
+
+  app.onError((error, c) => {
+    if (error instanceof BodyFault) return problemResponse(c, error.problem);
+    throw error;
+  });
+  return app;
+}
