@@ -95,9 +95,10 @@ export class SshStand {
     return join(this.sshd.home, ".ssh/daemon.test.sock");
   }
 
-  async startAgent(): Promise<RunningAgent> {
+  /** @param logLevel default: debug */
+  async startAgent(logLevel?: string): Promise<RunningAgent> {
     const isReady = async (): Promise<boolean> => (await this.#client.get("/api/v1/status"))?.status === 200;
-    this.agent = await daemon(this.home, isReady);
+    this.agent = await daemon(this.home, isReady, logLevel);
     return this.agent;
   }
 

@@ -50,9 +50,13 @@ export interface RunningAgent {
   output(): string;
 }
 
-/** Starts `agent run` and waits until the file is there. */
-export async function daemon(place: Home, ready: () => Promise<boolean>): Promise<RunningAgent> {
-  const child = spawnGroup(AGENT_LAUNCHER, ["run", "--log-level", "debug"], { env: place.env });
+/** Starts `agent run` and waits until it is ready. */
+export async function daemon(
+  place: Home,
+  ready: () => Promise<boolean>,
+  logLevel = "debug",
+): Promise<RunningAgent> {
+  const child = spawnGroup(AGENT_LAUNCHER, ["run", "--log-level", logLevel], { env: place.env });
   let log = "";
   let output = "";
   child.stderr?.on("data", (chunk: Buffer) => (log += chunk.toString()));
