@@ -12,7 +12,7 @@ import {
   type Vault,
 } from "@devplat/testkit";
 import { AgentHome, writePolicies, type RunningDaemon } from "./agent-auth-stand.ts";
-import { DESK, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
+import { DESK, accessibilityFaults, openWatchedPage, ownComplaints } from "./agent-web/watched-page.ts";
 
 const TIMEOUT_MS = 240_000;
 const TEXT = `enrolments:
@@ -60,10 +60,7 @@ async function visit(path: string, action: (page: Page) => Promise<void>): Promi
   await page.setViewportSize(DESK);
   await page.goto(`${url}/ui/enrolments/prompt/${path}/`);
   await action(page);
-  assert.deepEqual(
-    complaints.filter((text) => !text.startsWith("error: Failed to load resource")),
-    [],
-  );
+  assert.deepEqual(ownComplaints(complaints), []);
   await context.close();
 }
 

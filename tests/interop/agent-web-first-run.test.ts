@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { launchChromium, until, type Browser, type Page } from "@devplat/testkit";
+import { launchChromium, until, type Browser } from "@devplat/testkit";
 import {
   NPM_TOKEN,
   PASSPHRASE,
@@ -11,7 +11,7 @@ import {
   type FirstRun,
 } from "./agent-web/first-run.ts";
 import { tabTo } from "./agent-web/keyboard.ts";
-import { DESK, PHONE, accessibilityFaults } from "./agent-web/watched-page.ts";
+import { assertFits } from "./agent-web/watched-page.ts";
 
 /** A hang ends by itself, and takes no other test with it; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 480_000;
@@ -21,23 +21,6 @@ before(async () => {
   browser = await launchChromium();
 });
 after(() => browser.close());
-
-/** Every page of the story, on phone and desk, light and dark: no fault of accessibility, no sideways scrolling. */
-async function assertGood(page: Page, name: string): Promise<void> {
-  // Contrast depends on the scheme, layout on the width: two of the four cover both.
-  for (const [viewport, colorScheme] of [
-    [PHONE, "dark"],
-    [DESK, "light"],
-  ] as const) {
-    await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme });
-    assert.deepEqual(await accessibilityFaults(page), [], `${name} ${viewport.width} ${colorScheme}`);
-    const wider = await page.evaluate(
-      "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-    );
-    assert.equal(wider, 0, `${name} ${viewport.width}`);
-  }
-}
 
 describe("the first run, as the guide tells it", () => {
   let run: FirstRun;
@@ -55,7 +38,7 @@ describe("the first run, as the guide tells it", () => {
       const other = await openDesk(browser, run, true);
       await signInAndEnrol(page, run, async (shown, name) => {
         await other.page.goto(shown.url());
-        await assertGood(other.page, name);
+        await assertFits(other.page, name);
       });
       assert.deepEqual(other.complaints, []);
       await other.context.close();
@@ -70,7 +53,7 @@ describe("the first run, as the guide tells it", () => {
     const { page, context, complaints } = await openDesk(browser, run, true);
     await page.goto(`${run.url}/`);
     assert.equal(page.url(), `${run.url}/ui/`, "the wizard has done its work");
-    await storeSecret(page, run, assertGood);
+    await storeSecret(page, run, assertFits);
     assert.deepEqual(complaints, []);
     await context.close();
   });
@@ -122,7 +105,7 @@ describe("the first run, as the guide tells it", () => {
         "/ui/rules/npm/",
       ]) {
         await page.goto(run.url + path);
-        await assertGood(page, path);
+        await assertFits(page, path);
       }
       assert.deepEqual(complaints, []);
       await context.close();

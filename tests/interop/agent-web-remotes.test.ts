@@ -12,7 +12,7 @@ import {
 } from "@devplat/testkit";
 import { webUrl } from "./agent-stand.ts";
 import { SshStand } from "./agent-ssh-stand.ts";
-import { openWatchedPage } from "./agent-web/watched-page.ts";
+import { openWatchedPage, ownComplaints } from "./agent-web/watched-page.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 480_000;
@@ -96,11 +96,6 @@ async function shows({ page, stand }: Site, words: string): Promise<void> {
     .catch((error: unknown) => assert.fail(`${String(error)}\n${stand.agent?.log() ?? ""}`));
 }
 
-/** The console of a page that is answered with an error status has a line of Chromium itself. */
-function faultsOf({ complaints }: Site): string[] {
-  return complaints.filter((text) => !text.startsWith("error: Failed to load resource"));
-}
-
 describe("the pages of remotes, with a real daemon and a real sshd", { timeout: TIMEOUT_MS }, () => {
   it("a remote is added after its key is confirmed; a failed dial keeps the form [agent 26.20, 26.21]", async () => {
     await using site = await open();
@@ -126,7 +121,7 @@ describe("the pages of remotes, with a real daemon and a real sshd", { timeout: 
     // The host has an entry now.
     await sendForm(site);
     await page.getByText(`Show ${HOST}`).waitFor();
-    assert.deepEqual(faultsOf(site), []);
+    assert.deepEqual(ownComplaints(site.complaints), []);
   });
 
   it("each jump host has its key confirmed, the nearest first [agent 26.21]", async () => {
@@ -149,7 +144,7 @@ describe("the pages of remotes, with a real daemon and a real sshd", { timeout: 
         await trustKey(site);
       }
       await shows(site, "Connected");
-      assert.deepEqual(faultsOf(site), []);
+      assert.deepEqual(ownComplaints(site.complaints), []);
     } finally {
       await jump.stop();
     }
@@ -180,7 +175,7 @@ describe("the pages of remotes, with a real daemon and a real sshd", { timeout: 
     assert.equal((await stand.ssh("remove", HOST)).code, 0);
     await page.getByText("No remotes yet").waitFor();
     assert.equal(await page.evaluate("window.sameLoad"), true);
-    assert.deepEqual(faultsOf(site), []);
+    assert.deepEqual(ownComplaints(site.complaints), []);
   });
 
   it("another host key is noticed, shown next to the pinned one, and pinned [agent 26.22]", async () => {
@@ -200,7 +195,7 @@ describe("the pages of remotes, with a real daemon and a real sshd", { timeout: 
     await trustKey(site);
     await page.getByText("The host key is pinned.").waitFor();
     await shows(site, "Connected");
-    assert.deepEqual(faultsOf(site), []);
+    assert.deepEqual(ownComplaints(site.complaints), []);
   });
 
   it("nothing is changed while the file is not valid", async () => {
@@ -271,7 +266,7 @@ describe("the pages of remotes, with a real daemon and a real sshd", { timeout: 
       await page.getByText("None. The host gets one").waitFor();
       assert.equal(await statusOf(token), 403);
       assert.ok(!(await page.content()).includes(token));
-      assert.deepEqual(faultsOf(site), []);
+      assert.deepEqual(ownComplaints(site.complaints), []);
     } finally {
       await vault.stop();
     }

@@ -7,7 +7,7 @@ import {
   type Answer,
   type TestServer,
 } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
-import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
+import { assertFits, openWatchedPage } from "./agent-web/watched-page.ts";
 
 const DIFF = `--- ~/.npmrc\n+++ ~/.npmrc\n@@ -1,1 +1,1 @@\n-token=••••\n+token=••••<b>\n`;
 
@@ -149,14 +149,7 @@ describe("the pages of rules in Chromium", { timeout: 480_000 }, () => {
     const scripted = await openWatchedPage(browser, server.url);
     for (const path of ["", "npm/?diff=true"]) {
       await scripted.page.goto(`${server.url}/ui/rules/${path}`);
-      for (const [viewport, colorScheme] of [
-        [PHONE, "dark"],
-        [DESK, "light"],
-      ] as const) {
-        await scripted.page.setViewportSize(viewport);
-        await scripted.page.emulateMedia({ colorScheme });
-        assert.deepEqual(await accessibilityFaults(scripted.page), [], `${path} ${colorScheme}`);
-      }
+      await assertFits(scripted.page);
     }
     assert.deepEqual([...complaints, ...scripted.complaints], []);
     await scripted.context.close();

@@ -4,7 +4,13 @@ import { parseFields, printJson } from "@devplat/secret-store";
 import { launchChromium, type Browser, type BrowserContext, type Page } from "@devplat/testkit";
 import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import { signedIn } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
-import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
+import {
+  DESK,
+  accessibilityFaults,
+  assertFits,
+  openWatchedPage,
+  ownComplaints,
+} from "./agent-web/watched-page.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 480_000;
@@ -57,12 +63,8 @@ class Visit implements AsyncDisposable {
     await this.page.goto(`${this.server.url}/ui/secrets/${path}`);
   }
 
-  /** Chromium itself writes a line for a page that is answered with an error status; a refusal is one. */
   assertNoComplaints(): void {
-    assert.deepEqual(
-      this.#complaints.filter((text) => !text.startsWith("error: Failed to load resource")),
-      [],
-    );
+    assert.deepEqual(ownComplaints(this.#complaints), []);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -108,19 +110,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
       await page.setViewportSize(DESK);
       await visit.open(path);
       await prepare?.(page);
-      for (const [viewport, colorScheme] of [
-        [PHONE, "dark"],
-        [DESK, "light"],
-      ] as const) {
-        await page.setViewportSize(viewport);
-        await page.emulateMedia({ colorScheme });
-        const where = `${name} ${viewport.width} ${colorScheme}`;
-        assert.deepEqual(await accessibilityFaults(page), [], where);
-        const wider = await page.evaluate(
-          "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-        );
-        assert.equal(wider, 0, where);
-      }
+      await assertFits(page, name);
       assert.notEqual(await page.title(), "owned", name);
     }
     visit.assertNoComplaints();

@@ -15,7 +15,7 @@ import {
 } from "../../apps/agent/src/surfaces/web/ssh-agent.test-kit.ts";
 import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import { tabTo } from "./agent-web/keyboard.ts";
-import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
+import { assertFits, openWatchedPage, ownComplaints } from "./agent-web/watched-page.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 480_000;
@@ -126,11 +126,6 @@ async function streamOf({ server }: Site): Promise<void> {
   await until(async () => /^agent_event_streams 1$/m.test((await server.send("/metrics")).body));
 }
 
-/** The console of a page that is answered with an error status has a line of Chromium itself. */
-function faultsOf({ complaints }: Site): string[] {
-  return complaints.filter((text) => !text.startsWith("error: Failed to load resource"));
-}
-
 describe("the pages of remotes and of the SSH agent in Chromium", { timeout: TIMEOUT_MS }, () => {
   const pages: [string, (site: Site) => Promise<unknown>][] = [
     ["all remotes, in every state", ({ page, server }) => page.goto(`${server.url}/ui/remotes/`)],
@@ -194,8 +189,9 @@ describe("the pages of remotes and of the SSH agent in Chromium", { timeout: TIM
       const { server, remotes, agent } = site;
       server.view.set({ status: { peers, remotes: remotes.list(), ssh_agent: agent.status() } });
       await show(site);
-      await assertFits(site.page);
-      assert.deepEqual(faultsOf(site), []);
+      await assertFits(site.page, name);
+      assert.notEqual(await site.page.title(), "owned");
+      assert.deepEqual(ownComplaints(site.complaints), []);
     });
   }
 
@@ -212,22 +208,6 @@ describe("the pages of remotes and of the SSH agent in Chromium", { timeout: TIM
     }
     await context.close();
   });
-
-  async function assertFits(page: Page): Promise<void> {
-    for (const [viewport, colorScheme] of [
-      [PHONE, "dark"],
-      [DESK, "light"],
-    ] as const) {
-      await page.setViewportSize(viewport);
-      await page.emulateMedia({ colorScheme });
-      assert.deepEqual(await accessibilityFaults(page), [], `${viewport.width} ${colorScheme}`);
-      const wider = await page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-      );
-      assert.equal(wider, 0, `${viewport.width} ${colorScheme}`);
-    }
-    assert.notEqual(await page.title(), "owned");
-  }
 });
 
 describe("live changes of the pages", { timeout: TIMEOUT_MS }, () => {
@@ -246,7 +226,7 @@ describe("live changes of the pages", { timeout: TIMEOUT_MS }, () => {
     await page.getByRole("link", { name: "build" }).waitFor({ state: "detached" });
     assert.equal(await page.getByLabel("Host", { exact: true }).inputValue(), "typed");
     assert.equal(await page.evaluate("document.activeElement.name"), "host");
-    assert.deepEqual(faultsOf(site), []);
+    assert.deepEqual(ownComplaints(site.complaints), []);
   });
 
   it("a remote's page keeps typed settings, and says when they were changed elsewhere", async () => {
@@ -269,7 +249,7 @@ describe("live changes of the pages", { timeout: TIMEOUT_MS }, () => {
     await streamOf(site);
     remotes.set([]);
     await page.getByText("has been removed").waitFor();
-    assert.deepEqual(faultsOf(site), []);
+    assert.deepEqual(ownComplaints(site.complaints), []);
   });
 
   it("a question of the SSH agent appears, and typing survives another question", async () => {
@@ -287,7 +267,7 @@ describe("live changes of the pages", { timeout: TIMEOUT_MS }, () => {
     await page.keyboard.press("Enter");
     await page.getByText("The answer is given.").waitFor();
     assert.deepEqual(agent.calls, [["answer", "two", PASSPHRASE]]);
-    assert.deepEqual(faultsOf(site), []);
+    assert.deepEqual(ownComplaints(site.complaints), []);
   });
 });
 
@@ -317,7 +297,7 @@ describe("the pages without a mouse, or without scripting", { timeout: TIMEOUT_M
     await press("Delete new");
     await page.getByText("The remote is deleted.").waitFor();
     assert.deepEqual(remotes.list(), []);
-    assert.deepEqual(faultsOf(site), []);
+    assert.deepEqual(ownComplaints(site.complaints), []);
   });
 
   it("a remote is added, changed, pinned again and deleted without scripting [agent 26.22]", async () => {

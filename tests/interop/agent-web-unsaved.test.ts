@@ -15,7 +15,7 @@ import {
 } from "@devplat/testkit";
 import { tabTo } from "./agent-web/keyboard.ts";
 import { OutageSite } from "./agent-web/outage-site.ts";
-import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
+import { DESK, assertFits, openWatchedPage, ownComplaints } from "./agent-web/watched-page.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 480_000;
@@ -46,10 +46,7 @@ async function visit(action: (page: Page) => Promise<void>, path = NPM): Promise
   await page.setViewportSize(DESK);
   await page.goto(`${site.url}/ui/secrets/${path}`);
   await action(page);
-  assert.deepEqual(
-    complaints.filter((text) => !text.startsWith("error: Failed to load resource")),
-    [],
-  );
+  assert.deepEqual(ownComplaints(complaints), []);
   await context.close();
 }
 
@@ -83,25 +80,6 @@ async function assertGivenBack(page: Page, reason: RegExp, text: string): Promis
   await page.getByRole("button", { name: "Try again" }).waitFor();
 }
 
-async function assertGood(page: Page, name: string): Promise<void> {
-  for (const [viewport, colorScheme] of [
-    [PHONE, "dark"],
-    [DESK, "light"],
-  ] as const) {
-    await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme });
-    const where = `${name} ${viewport.width} ${colorScheme}`;
-    if (process.env["PICTURES"] !== undefined) {
-      await page.screenshot({ path: join(process.env["PICTURES"], `${where}.png`), fullPage: true });
-    }
-    assert.deepEqual(await accessibilityFaults(page), [], where);
-    const wider = await page.evaluate(
-      "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-    );
-    assert.equal(wider, 0, where);
-  }
-}
-
 describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
   it("store down: the text returns with the reason, and Try again saves it later [agent 35.7]", async () => {
     await visit(async (page) => {
@@ -110,7 +88,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await page.getByRole("button", { name: "Save" }).click();
       await assertGivenBack(page, /The secrets store cannot answer now/, TYPED);
       await page.locator("#live-state").getByText("Store unreachable").waitFor();
-      await assertGood(page, "store down");
+      await assertFits(page, "store down");
       await page.getByRole("button", { name: "Try again" }).click();
       await assertGivenBack(page, /cannot answer/, TYPED);
       await vault.resume();
@@ -127,11 +105,11 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await vault.pause();
       await page.getByRole("button", { name: "Edit token", exact: true }).click();
       await page.getByRole("cell", { name: "cannot answer now" }).waitFor();
-      await assertGood(page, "row not loaded");
+      await assertFits(page, "row not loaded");
       await page.goto(`${site.url}/ui/secrets/tools/`);
       await page.getByRole("alert").getByText("Could not be listed: the store does not answer.").waitFor();
       assert.equal(await page.getByText("Nothing is stored here").count(), 0);
-      await assertGood(page, "folder not listed");
+      await assertFits(page, "folder not listed");
       await page.getByLabel("Name in").fill("later");
       await page.getByRole("button", { name: "Continue" }).click();
       await page.getByRole("heading", { name: "Not created: later" }).waitFor();
@@ -173,7 +151,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await vault.request("POST", "auth/token/revoke", { token: await site.home.token() });
       await page.getByRole("button", { name: "Create secret" }).click();
       await assertGivenBack(page, /not signed in/, TYPED);
-      await assertGood(page, "signed out");
+      await assertFits(page, "signed out");
       // The daemon knows already that the token is revoked, and refuses before it asks the store.
       await page.getByRole("button", { name: "Try again" }).click();
       await assertGivenBack(page, /not signed in/, TYPED);
@@ -198,7 +176,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await page.getByRole("button", { name: "Save" }).click();
       await assertGivenBack(page, /Another field has this name/, "typed");
       await page.locator(`input[name="name"]:focus`).waitFor();
-      await assertGood(page, "name clash");
+      await assertFits(page, "name clash");
       await field(page).fill(" c");
       await page.getByRole("button", { name: "Try again" }).click();
       await assertGivenBack(page, /begin or end with whitespace/, "typed");
@@ -257,7 +235,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await paste(page, "half\0way");
       await page.getByRole("button", { name: "Save" }).click();
       await assertGivenBack(page, /NUL character[^]*PUT \/api\/v1\/secrets/, "half\uFFFDway");
-      await assertGood(page, "NUL");
+      await assertFits(page, "NUL");
       await page.getByRole("button", { name: "Try again" }).click();
       await assertGivenBack(page, /NUL character/, "half\uFFFDway");
       await value(page).fill("halfway");

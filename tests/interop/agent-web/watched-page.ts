@@ -1,4 +1,6 @@
+import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Browser, BrowserContext, Page } from "@devplat/testkit";
@@ -69,4 +71,34 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
   const violations: Violation[] = await page.evaluate("axe.run().then((result) => result.violations)");
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+}
+
+/** Complaints of the page's own. Chromium itself writes a line for an answer with an error status; a refusal is one. */
+export function ownComplaints(complaints: readonly string[]): string[] {
+  return complaints.filter((text) => !text.startsWith("error: Failed to load resource"));
+}
+
+/**
+ * Asserts that a page has no accessibility fault and does not scroll sideways, on phone and desk, light and dark.
+ * `PICTURES` (environment) is a folder for pictures of what was looked at.
+ */
+export async function assertFits(page: Page, name = page.url()): Promise<void> {
+  const { PICTURES: pictures } = process.env;
+  // Contrast depends on the scheme, layout on the width: two of the four cover both.
+  for (const [viewport, colorScheme] of [
+    [PHONE, "dark"],
+    [DESK, "light"],
+  ] as const) {
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme });
+    const where = `${name} ${viewport.width} ${colorScheme}`;
+    if (pictures !== undefined) {
+      await page.screenshot({ path: join(pictures, `${where.replaceAll("/", "_")}.png`), fullPage: true });
+    }
+    assert.deepEqual(await accessibilityFaults(page), [], where);
+    const wider = await page.evaluate(
+      "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+    );
+    assert.equal(wider, 0, where);
+  }
 }

@@ -2,7 +2,9 @@ import { html, type Html } from "@devplat/web-kit";
 import type { FormField } from "../../../../enrol/engine.ts";
 import type { EnrolmentPrompt } from "../../../../enrol/dialog.ts";
 import type { EnrolmentStatus } from "../../../../status.ts";
+import { NEW_REMOTE_URL } from "../remotes/links.ts";
 import { secretUrl } from "../secrets/links.ts";
+import { AGENT_PAGE } from "../ssh-agent/links.ts";
 import { enrolmentUrl } from "./links.ts";
 
 /** An enrolment with the input that it needs from the user. */
@@ -100,12 +102,21 @@ function body(view: EnrolmentView, place: CardPlace, refused: RefusedAnswer | un
           Stored as <a class="wrap" href="${secretUrl(enrolment.key)}">${enrolment.key}</a>.
           ${enrolment.interactive ? "" : "The daemon gets it by itself."}
         </p>
+        ${enrolment.engine === "ssh" ? useOfKey() : ""}
         ${place === "setup" ? "" : forms(button("start", enrolment.interactive ? "Replace the credential" : "Run now"))}`;
     default:
       if (prompt.form !== undefined) return askForm(view, prompt.form, place, refused);
       return html`${prompt.visit === undefined ? html`<p>Working …</p>` : visit(prompt.visit)}
       ${forms(button("cancel", "Cancel"))}`;
   }
+}
+
+/** The next steps with a new SSH key. */
+function useOfKey(): Html {
+  return html`<p class="small">
+    The <a href="${AGENT_PAGE}">SSH agent</a> can offer this key to ssh and git. Hosts that accept its public
+    key can be <a href="${NEW_REMOTE_URL}">added as a remote</a>.
+  </p>`;
 }
 
 /** Only web addresses become links: an engine's address comes from a server. */

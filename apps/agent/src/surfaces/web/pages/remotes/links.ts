@@ -3,6 +3,9 @@ import type { RemoteView } from "../../../../remote-view.ts";
 /** Begin of the address of a remote's page, before the host. */
 export const REMOTES_PREFIX = "/ui/remotes/";
 
+/** Page of all remotes, with the form that adds one open. */
+export const NEW_REMOTE_URL = `${REMOTES_PREFIX}?add`;
+
 /** Page of the peer socket that the user forwards by hand. */
 export const PEER_SOCKET_PAGE = "/ui/peer-socket/";
 

@@ -98,6 +98,11 @@ function state(remote: RemoteView, now: string): Html {
         ${remoteState(remote)} <span class="small muted">since ${timeText(remote.since, now)}</span>
       </div>
       <div class="cluster">
+        ${
+          remote.state === "host-key-error"
+            ? html`<button class="primary" type="submit" name="action" value="repin">Check the key</button>`
+            : ""
+        }
         ${isDown ? html`<button type="submit" name="action" value="retry">Retry now</button>` : ""}
         <button
           class="switch"

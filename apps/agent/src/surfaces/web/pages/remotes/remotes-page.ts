@@ -34,7 +34,8 @@ export interface AddModel {
   readonly mayForce?: boolean;
 }
 
-const NOTHING_TYPED: AddModel = { host: "", form: NEW_REMOTE_FORM, faults: new Map() };
+/** The form as it is at first. */
+export const NOTHING_TYPED: AddModel = { host: "", form: NEW_REMOTE_FORM, faults: new Map() };
 
 /** `/ui/remotes/`: all managed SSH forwards with their state, and a form that adds one. */
 export function remotesPage(

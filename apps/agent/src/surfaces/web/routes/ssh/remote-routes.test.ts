@@ -98,6 +98,13 @@ describe("the page of all remotes", () => {
     assert.match(body, /<details class="reveal" >/);
   });
 
+  it("has its form open where a link asks for it", async () => {
+    await using site = await stand();
+    const isOpen = async (query: string): Promise<boolean> =>
+      /<details class="reveal" open>/.test((await site.server.send(`/ui/remotes/${query}`)).body);
+    assert.deepEqual([await isOpen(""), await isOpen("?add")], [false, true]);
+  });
+
   it("puts nothing of a host, a server or a file into the page as markup [agent 26.19]", async () => {
     const error = { class: EVIL, message: `banner ${EVIL}`, advice: EVIL };
     const tokens = { lent: [], added_policies: [EVIL], problem: EVIL, asking: true };
@@ -309,6 +316,13 @@ describe("the page of a remote", () => {
     await using site = await stand();
     assert.equal((await post(site.server, PAGE, {})).status, 422);
     assert.deepEqual(site.memory.calls, []);
+  });
+
+  it("offers to check the key first while the host has another one", async () => {
+    await using site = await stand([remoteView("build", { state: "host-key-error" }), remoteView("up")]);
+    const { body } = await site.server.send(PAGE);
+    assert.match(textOf(body), /Host key error.*Check the key.*Retry now.*Address/);
+    assert.doesNotMatch((await site.server.send("/ui/remotes/up/")).body, /Check the key/);
   });
 
   it("asks for consent only while a program waits for it", async () => {

@@ -14,7 +14,7 @@ import { LATE_ANSWER } from "../../pages/remotes/lent-tokens-card.ts";
 import { REMOTES_PREFIX, remoteUrl } from "../../pages/remotes/links.ts";
 import { remoteError } from "../../pages/remotes/remote-state.ts";
 import { remotePage, type RemotePageModel } from "../../pages/remotes/remote-page.ts";
-import { remotesPage } from "../../pages/remotes/remotes-page.ts";
+import { NOTHING_TYPED, remotesPage } from "../../pages/remotes/remotes-page.ts";
 import {
   changedSettings,
   hostFaults,
@@ -36,7 +36,10 @@ export function remoteRoutes(parts: RouteParts): Hono<Environment> {
   const note = (host: string, action: string): void => logger.info({ host, by: "page" }, action);
 
   app.get("/ui/remotes", (c) => c.redirect(REMOTES_PREFIX, 303));
-  app.get(REMOTES_PREFIX, (c) => showAll(c, { announcement: announcementText(c.req.query("done")) }));
+  app.get(REMOTES_PREFIX, (c) => {
+    const add = c.req.query("add") === undefined ? undefined : NOTHING_TYPED;
+    return showAll(c, { add, announcement: announcementText(c.req.query("done")) });
+  });
   app.post(REMOTES_PREFIX, async (c) => {
     if (remotes === undefined) return await problemResponse(c, parts, PROBLEMS.noRemotes);
     return await add(c, remotes, new URLSearchParams(await c.req.text()));
