@@ -44,7 +44,7 @@ describe("from the sign-in to a browser opened by a remote account", { timeout: 
   let stand: SshStand;
   /** The remote account: another home, without a desktop and without a login of its own. */
   let remote: Home;
-  let opened: () => Promise<string[]>;
+  let browser: Awaited<ReturnType<typeof fakeBrowser>>;
   let chromium: Browser;
   let context: BrowserContext;
   let page: Page;
@@ -68,7 +68,7 @@ enrolments:
     stand = await SshStand.start({}, sections, desktop.environment);
     // Neither a key in a file nor another agent: only the daemon's SSH agent can log in.
     await stand.sshConfig(`IdentityFile none\nHost ${HOST}\n  HostName ${stand.sshd.address}\n`);
-    opened = (await fakeBrowser(stand.home)).opened;
+    browser = await fakeBrowser(stand.home);
     remote = new Home(stand.sshd.home, { DISPLAY: ":none" });
     await mkdir(join(remote.path, ".ssh"), { recursive: true, mode: 0o700 });
     await remote.configure(store);
@@ -99,7 +99,11 @@ enrolments:
     const options = ["BatchMode=yes", "StrictHostKeyChecking=yes", `UserKnownHostsFile=${known}`];
     const environment = Object.entries(remote.env).map(([name, value]) => `${name}='${value ?? ""}'`);
     return await withAgent("ssh", [
-      ...["-F", "none", "-p", String(stand.sshd.port), ...options.flatMap((each) => ["-o", each])],
+      "-F",
+      "none",
+      "-p",
+      String(stand.sshd.port),
+      ...options.flatMap((each) => ["-o", each]),
       `${userInfo().username}@${stand.sshd.address}`,
       ["env", "-i", ...environment, AGENT_LAUNCHER, ...args].join(" "),
     ]);
@@ -158,8 +162,8 @@ enrolments:
   it("a shell there opens an address in the browser of the workstation", async () => {
     const { code, stderr } = await remoteShell("browse", "https://example.com/from-remote");
     assert.equal(code, 0, stderr);
-    await until(async () => (await opened()).length > 0, log);
-    assert.deepEqual(await opened(), ["https://example.com/from-remote"]);
+    await until(async () => (await browser.opened()).length > 0, log);
+    assert.deepEqual(await browser.opened(), ["https://example.com/from-remote"]);
   });
 
   it("a program there borrows a token once the user has allowed it on the page", async () => {

@@ -4,8 +4,7 @@
  */
 import { join, resolve } from "node:path";
 import { launchChromium, type Page } from "@devplat/testkit";
-import { MemoryRemotes, remoteView } from "../../apps/agent/src/surfaces/forwards/memory-remotes.test-kit.ts";
-import { ruleView, signedIn } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
+import { ruleView } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
 import { startTestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import {
   openDesk,
@@ -13,6 +12,7 @@ import {
   startFirstRun,
   storeSecret,
 } from "../../tests/interop/agent-web/first-run.ts";
+import { takeSshPictures } from "./ssh-pages.ts";
 
 const IMAGES = resolve(import.meta.dirname, "../../docs/images");
 /** Wide enough for the tables, and small enough to be read next to text, in CSS pixels. */
@@ -21,6 +21,7 @@ const VIEWPORT = { width: 960, height: 600 };
 const WANTED: Readonly<Record<string, string>> = {
   "sign-in": "first-sign-in.png",
   setup: "first-setup.png",
+  "setup-done": "first-key.png",
   secret: "first-secret.png",
   overview: "first-overview.png",
 };
@@ -35,30 +36,6 @@ async function look(page: Page, name: string): Promise<void> {
 }
 
 const browser = await launchChromium();
-
-/** Takes the picture of the page of remotes. */
-async function lookAtRemotes(): Promise<void> {
-  const since = signedIn.time;
-  const remotes = new MemoryRemotes([
-    remoteView("build.example.com", { user: "ada", since }),
-    remoteView("gpu", {
-      state: "reconnecting",
-      proxy_jump: "jump.example.com",
-      since,
-      error: {
-        class: "timeout",
-        message: "Timeout, server gpu not responding.",
-        advice: "Check the address, the network and the firewall. It is tried again by itself.",
-      },
-    }),
-    remoteView("old-laptop", { enabled: false, state: "disabled", since }),
-  ]);
-  await using server = await startTestServer({ remotes });
-  const page = await browser.newPage({ viewport: { width: 1160, height: 640 } });
-  await page.goto(`${server.url}/ui/remotes/`);
-  await page.screenshot({ path: join(IMAGES, "agent-remotes.png") });
-  process.stdout.write("agent-remotes.png\n");
-}
 
 try {
   await using run = await startFirstRun();
@@ -84,7 +61,7 @@ try {
   await overview.goto(`${server.url}/ui/`);
   await overview.screenshot({ path: join(IMAGES, "agent-overview.png") });
   process.stdout.write("agent-overview.png\n");
-  await lookAtRemotes();
+  await takeSshPictures(browser, IMAGES);
 } finally {
   await browser.close();
 }

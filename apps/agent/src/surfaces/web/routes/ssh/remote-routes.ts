@@ -37,8 +37,8 @@ export function remoteRoutes(parts: RouteParts): Hono<Environment> {
 
   app.get("/ui/remotes", (c) => c.redirect(REMOTES_PREFIX, 303));
   app.get(REMOTES_PREFIX, (c) => {
-    const add = c.req.query("add") === undefined ? undefined : NOTHING_TYPED;
-    return showAll(c, { add, announcement: announcementText(c.req.query("done")) });
+    const form = c.req.query("add") === undefined ? undefined : NOTHING_TYPED;
+    return showAll(c, { add: form, announcement: announcementText(c.req.query("done")) });
   });
   app.post(REMOTES_PREFIX, async (c) => {
     if (remotes === undefined) return await problemResponse(c, parts, PROBLEMS.noRemotes);
