@@ -1,5 +1,5 @@
 import { messageOf, type Logger } from "@devplat/base";
-import { dlopen } from "node:ffi";
+import { bindLibc } from "./libc.ts";
 
 /** Numbers of getrlimit(2), on Linux, macOS and BSD. */
 const RLIMIT_CORE = 4;
@@ -15,12 +15,9 @@ const PR_SET_DUMPABLE = 4;
 export function preventCoreDumps(logger: Logger): void {
   if (process.platform === "win32") return;
   try {
-    const { functions } = dlopen(null, {
-      setrlimit: { arguments: ["int32", "buffer"], return: "int32" },
-    });
+    const { setrlimit } = bindLibc({ setrlimit: { arguments: ["int32", "buffer"], return: "int32" } });
     // The hard limit too, so that no child raises it.
-    if (functions.setrlimit(RLIMIT_CORE, Buffer.alloc(RLIMIT_BYTES)) !== 0)
-      throw new Error("setrlimit failed");
+    if (setrlimit(RLIMIT_CORE, Buffer.alloc(RLIMIT_BYTES)) !== 0) throw new Error("setrlimit failed");
     if (process.platform === "linux") hideMemory();
   } catch (error) {
     logger.warn({ reason: messageOf(error) }, "core files of this process cannot be prevented");
@@ -28,8 +25,8 @@ export function preventCoreDumps(logger: Logger): void {
 }
 
 function hideMemory(): void {
-  const { functions } = dlopen(null, {
+  const { prctl } = bindLibc({
     prctl: { arguments: ["int32", "uint64", "uint64", "uint64", "uint64"], return: "int32" },
   });
-  if (functions.prctl(PR_SET_DUMPABLE, 0n, 0n, 0n, 0n) !== 0) throw new Error("prctl failed");
+  if (prctl(PR_SET_DUMPABLE, 0n, 0n, 0n, 0n) !== 0) throw new Error("prctl failed");
 }

@@ -38,6 +38,8 @@ import { AppError } from "@devplat/base";
  * - `desktop_failed`: this host's desktop has not done the action, or there is none.
  * - `socket_refused`: a socket cannot be where it is configured.
  * - `socket_in_use`: another program answers on a socket of this daemon.
+ * - `mount_refused`: nothing can be mounted at the configured folder.
+ * - `mount_failed`: the system refused an action on the mount.
  * - `daemon_unreachable`: no running daemon of this user answers.
  * - `daemon_refused`: the running daemon responds, but could not do the action.
  */
@@ -79,6 +81,8 @@ export type AgentErrorCode =
   | "desktop_failed"
   | "socket_refused"
   | "socket_in_use"
+  | "mount_refused"
+  | "mount_failed"
   | "daemon_unreachable"
   | "daemon_refused";
 

@@ -1,6 +1,6 @@
 import { closeSync, readFileSync } from "node:fs";
-import { dlopen } from "node:ffi";
 import type { Socket } from "node:net";
+import { bindLibc } from "../../../libc.ts";
 import { descriptorOf } from "../../listening/socket-inode.ts";
 
 /** Linux's numbers (asm-generic/socket.h). */
@@ -74,10 +74,9 @@ type GetSocketOption = (
 
 let functions: { readonly getsockopt: GetSocketOption } | undefined;
 
-/** The C library that Node itself uses. */
 function libc(): { readonly getsockopt: GetSocketOption } {
-  functions ??= dlopen(null, {
+  functions ??= bindLibc({
     getsockopt: { arguments: ["int32", "int32", "int32", "buffer", "buffer"], return: "int32" },
-  }).functions;
+  });
   return functions;
 }

@@ -1,0 +1,63 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { systemCode } from "@devplat/base";
+import { AgentError } from "../../../errors.ts";
+
+/** The setuid program of libfuse 3 that mounts for users. */
+const PROGRAM = "fusermount3";
+/** It ends within milliseconds. */
+const LIMIT_MS = 10_000;
+const MAX_OUTPUT_CHARS = 1000;
+/** Descriptor under which the program finds its socket. */
+const SOCKET_DESCRIPTOR = 3;
+
+/**
+ * Runs `fusermount3`.
+ *
+ * @param socket the program sends the mounted device over it
+ * @param path mountpoint, for errors
+ * @throws AgentError `mount_failed` with the program's own text
+ */
+export async function runFusermount(args: readonly string[], path: string, socket?: number): Promise<void> {
+  const child = spawn(PROGRAM, [...args, "--", path], {
+    // The environment holds no secret, and messages are in English.
+    env: {
+      PATH: process.env["PATH"] ?? "/usr/bin:/bin",
+      LC_ALL: "C",
+      _FUSE_COMMFD: String(SOCKET_DESCRIPTOR),
+    },
+    stdio: ["ignore", "ignore", "pipe", socket ?? "ignore"],
+    cwd: "/",
+  });
+  let text = "";
+  child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
+    text = (text + chunk).slice(0, MAX_OUTPUT_CHARS);
+  });
+  // A process that waits in the kernel for a mount ignores signals, and must not keep this one waiting.
+  const { promise: late, resolve } = Promise.withResolvers<"late">();
+  const timer = setTimeout(() => resolve("late"), LIMIT_MS);
+  try {
+    const ended = await Promise.race([once(child, "close"), late]);
+    if (ended === "late") {
+      child.kill("SIGKILL");
+      child.unref();
+      throw failed(path, `${PROGRAM} did not end within ${LIMIT_MS / 1000} s`);
+    }
+    if (ended[0] !== 0) throw failed(path, text.trim().replaceAll(/\s+/g, " ") || `${PROGRAM} failed`);
+  } catch (error) {
+    if (systemCode(error) === "ENOENT")
+      throw failed(path, `there is no ${PROGRAM}`, "Install the package fuse3.");
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function failed(path: string, reason: string, hint?: string): AgentError {
+  const more = /not permitted/i.test(reason)
+    ? "If the daemon runs as a hardened service (NoNewPrivileges), start daemon-mount.service."
+    : undefined;
+  const advice = hint ?? more;
+  const options = advice === undefined ? {} : { hint: advice };
+  return new AgentError("mount_failed", `cannot mount or unmount ${path}: ${reason}`, options);
+}
