@@ -17,6 +17,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(rounds: number): P
   "agent-sync": () => import("./e2e/agent-sync.ts"),
   "agent-web": () => import("./e2e/agent-web.ts"),
   "agent-ssh": () => import("./e2e/agent-ssh.ts"),
+  "agent-ssh-idle": () => import("./e2e/agent-ssh-idle.ts"),
 };
 
 const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(BENCHMARKS);

@@ -10,7 +10,7 @@ import { openEmbeddedStore, parseFields, userRoot } from "@devplat/secret-store"
 import { tempFolder } from "@devplat/testkit";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
-import { interleave, summarize, type Summary } from "../lib/statistics.ts";
+import { exactly, interleave, summarize } from "../lib/statistics.ts";
 
 const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");
 /** Requests per sample, one after the other on one connection. */
@@ -45,12 +45,11 @@ export async function run(rounds: number): Promise<Report> {
       { bare: () => p50(paths.bare), status: () => p50(paths.status), page: () => p50(paths.page) },
       rounds,
     );
-    const bound = (ms: number): Summary => ({ min: ms, median: ms, max: ms, runs: 1 });
     const row = (what: string, kind: "status" | "page", ms: number): Row => ({
       what,
       unit: "ms",
       ours: summarize(samples[kind]),
-      reference: bound(ms),
+      reference: exactly(ms),
       referenceName: "the bound",
       target: { atMost: 1 },
     });

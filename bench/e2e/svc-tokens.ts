@@ -8,7 +8,7 @@ import { createToken, tokenHash, tokenStart } from "../../apps/svc/src/credentia
 import { TokenLookup } from "../../apps/svc/src/tokens/token-lookup.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
-import { summarize, type Summary } from "../lib/statistics.ts";
+import { exactly, summarize } from "../lib/statistics.ts";
 
 const TOKENS = 10_000;
 /** Look-ups of one sample. */
@@ -138,7 +138,7 @@ async function measure(
     what: `${driver}: ${what}`,
     unit: "ms",
     ours: summarize(samples ?? []),
-    reference: constant(reference),
+    reference: exactly(reference),
     referenceName: target ? "aimed at" : "for scale",
     ...(target ? { target: { atMost: 1 } } : {}),
   });
@@ -164,8 +164,4 @@ async function timed(times: number, action: (index: number) => Promise<unknown>)
 function quantile(samples: readonly number[], q: number): number {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
-}
-
-function constant(value: number): Summary {
-  return { min: value, median: value, max: value, runs: 1 };
 }

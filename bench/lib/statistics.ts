@@ -15,6 +15,11 @@ export function summarize(values: readonly number[]): Summary {
   return { min: sorted[0] ?? Number.NaN, median, max: sorted.at(-1) ?? Number.NaN, runs: sorted.length };
 }
 
+/** A value that was stated or measured once. */
+export function exactly(value: number): Summary {
+  return summarize([value]);
+}
+
 /** Runs every kind in turn, `rounds` times (A B C A B C …), so that a drift of the machine hits all alike. */
 export async function interleave<Kind extends string, Sample>(
   kinds: Readonly<Record<Kind, () => Promise<Sample>>>,
