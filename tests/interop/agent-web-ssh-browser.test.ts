@@ -12,7 +12,7 @@ import {
   MemorySshAgent,
   PASSPHRASE,
   sshAgentStatus,
-} from "../../apps/agent/src/surfaces/web/ssh-agent.test-kit.ts";
+} from "../../apps/agent/src/surfaces/ssh-agent/memory-ssh-agent.test-kit.ts";
 import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import { tabTo } from "./agent-web/keyboard.ts";
 import { assertFits, openWatchedPage, ownComplaints } from "./agent-web/watched-page.ts";

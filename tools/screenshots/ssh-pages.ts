@@ -7,7 +7,7 @@ import {
   identityView,
   MemorySshAgent,
   sshAgentStatus,
-} from "../../apps/agent/src/surfaces/web/ssh-agent.test-kit.ts";
+} from "../../apps/agent/src/surfaces/ssh-agent/memory-ssh-agent.test-kit.ts";
 
 /** Sizes of pictures, in CSS pixels. */
 const DESK = { width: 960, height: 600 };

@@ -4,7 +4,12 @@ import { parseFields } from "@devplat/secret-store";
 import { MemoryLoan } from "../forwards/memory-loan.test-kit.ts";
 import { failedDial, fingerprintOf, MemoryRemotes, remoteView } from "../forwards/memory-remotes.test-kit.ts";
 import type { RouteParts } from "../web/routes/route-parts.ts";
-import { identityView, MemorySshAgent, PASSPHRASE, sshAgentStatus } from "../web/ssh-agent.test-kit.ts";
+import {
+  identityView,
+  MemorySshAgent,
+  PASSPHRASE,
+  sshAgentStatus,
+} from "../ssh-agent/memory-ssh-agent.test-kit.ts";
 import { ruleView, signedIn } from "../web/memory-view.test-kit.ts";
 import {
   startTestServer,

@@ -7,134 +7,125 @@ import {
 import type { OfferedKeyView } from "../../remote-view.ts";
 import type { FailureClass } from "../forwards/openssh/failure.ts";
 
+/** A kind of problem. @param hint what to do, where it is the same for each */
+function kind<const Status extends number>(
+  status: Status,
+  title: string,
+  hint?: string,
+): { readonly status: Status; readonly title: string; readonly hint?: string } {
+  return hint === undefined ? { status, title } : { status, title, hint };
+}
+
 /** Every error code of the JSON API and of the pages. */
 export const PROBLEM_TYPES = {
-  already_signed_in: {
-    status: 409,
-    title: "The daemon holds a token already.",
-    hint: "Sign out first to sign in as another user.",
-  },
-  login_refused: { status: 403, title: "There is no login here, or none under way." },
-  not_signed_in: {
-    status: 401,
-    title: "The daemon holds no token for the secrets store.",
-    hint: "Run 'agent status' to see why, and sign in.",
-  },
-  token_not_lendable: { status: 403, title: "No store token can be lent to this host." },
-  consent_pending: {
-    status: 503,
-    title: "The user of the workstation is being asked for consent.",
-    hint: "Repeat the request after the time in Retry-After.",
-  },
-  unlock_required: {
-    status: 401,
-    title: "A session cookie or the web key is needed.",
-    hint: "Run 'agent open', or send 'Authorization: Bearer' with the content of web.key from the daemon's runtime folder.",
-  },
-  other_user: { status: 403, title: "The connection is not from the user that runs the daemon." },
-  host_refused: {
-    status: 403,
-    title: "The Host header does not name loopback.",
-    hint: "Use http://127.0.0.1, http://localhost or http://[::1] with the daemon's port.",
-  },
-  origin_refused: {
-    status: 403,
-    title: "The request comes from a page of another origin.",
-    hint: "Open the page again from the daemon's address, then repeat the action.",
-  },
-  csrf_refused: {
-    status: 403,
-    title: "The CSRF token is missing, was used before, or is too old.",
-    hint: "GET /api/v1/csrf gives one for a single use.",
-  },
-  bad_request: { status: 400, title: "The request cannot be read." },
-  unsupported_media_type: { status: 415, title: "The body has another media type than is read here." },
-  bad_path: { status: 400, title: "The path of a secret or folder breaks its rules." },
-  unsupported_number: { status: 400, title: "The store would return another number than the one written." },
-  unsupported_text: { status: 400, title: "The store would return another text than the one written." },
-  body_too_large: {
-    status: 413,
-    title: "The body is larger than is read here, or than the store takes in one secret.",
-  },
-  not_editable: {
-    status: 403,
-    title: "The secret is in no subtree of web.editable_paths.",
-    hint: "web.editable_paths names them. 'agent secrets put' is not bound by it.",
-  },
-  enrolment_owned: { status: 403, title: "An enrolment writes this secret." },
-  exists: { status: 409, title: "A secret or a field of this name exists." },
-  version_conflict: {
-    status: 409,
-    title: "The secret has changed since it was read.",
-    hint: "Read it again and repeat the change.",
-  },
-  unusable_field: { status: 422, title: "The field cannot be saved or removed like this." },
-  confirmation_wrong: { status: 409, title: "The name typed back is not the secret's." },
-  clipboard_failed: { status: 502, title: "No clipboard of this host could take the text." },
-  busy: { status: 503, title: "An action of this kind is running.", hint: "Try again in a moment." },
-  action_failed: { status: 502, title: "This host's desktop has not done it." },
-  store_denied: {
-    status: 403,
-    title: "The store does not let the token do this.",
-    hint: "Its policies for your token decide.",
-  },
-  store_refused: {
-    status: 422,
-    title: "The store does not take what was sent.",
-    hint: "Its audit log has the reason; its operators can tell.",
-  },
-  store_unavailable: {
-    status: 502,
-    title: "The store cannot answer now.",
-    hint: "'agent status' says since when. Try again later.",
-  },
-  not_found: { status: 404, title: "Nothing is served or stored there." },
-  ssh_agent_off: {
-    status: 404,
-    title: "The SSH agent is off.",
-    hint: "agent.enabled: true in the configuration turns it on; a reload is enough.",
-  },
-  key_unknown: {
-    status: 404,
-    title: "The SSH agent has no such key of its own.",
-    hint: "GET /api/v1/ssh-agent lists its keys.",
-  },
-  passphrase_wrong: { status: 422, title: "The passphrase does not open the key." },
-  key_unusable: { status: 422, title: "The key cannot be used." },
-  too_many_tries: {
-    status: 429,
-    title: "Too many passphrases were wrong.",
-    hint: "Try again in a minute.",
-  },
-  host_unknown: {
-    status: 404,
-    title: "There is no remote of this host.",
-    hint: "GET /api/v1/ssh/remotes lists them.",
-  },
-  host_exists: { status: 409, title: "There is a remote of this host.", hint: "PATCH changes it." },
-  host_key_unknown: {
-    status: 409,
-    title: "Nobody has confirmed the key of this host.",
-    hint: "Compare its fingerprint with one from the host's administrator, then repeat the request with accept_fingerprint.",
-  },
-  file_invalid: { status: 409, title: "The file of the remotes cannot be used." },
-  connection_failed: { status: 422, title: "The host cannot be connected to. Nothing was saved." },
-  remote_refused: {
-    status: 422,
-    title: "A forward to this host cannot be made like this. Nothing was saved.",
-  },
-  removed: { status: 404, title: "What was served there has been removed." },
-  sync_failed: {
-    status: 502,
-    title: "The sync cycle ended with an error of its own, not of a rule.",
-    hint: "The daemon's log has the reason.",
-  },
-  internal: {
-    status: 500,
-    title: "The daemon failed because of a fault of its own.",
-    hint: "The daemon's log has the details.",
-  },
-} as const satisfies ProblemTypes;
+  already_signed_in: kind(
+    409,
+    "The daemon holds a token already.",
+    "Sign out first to sign in as another user.",
+  ),
+  login_refused: kind(403, "There is no login here, or none under way."),
+  not_signed_in: kind(
+    401,
+    "The daemon holds no token for the secrets store.",
+    "Run 'agent status' to see why, and sign in.",
+  ),
+  token_not_lendable: kind(403, "No store token can be lent to this host."),
+  consent_pending: kind(
+    503,
+    "The user of the workstation is being asked for consent.",
+    "Repeat the request after the time in Retry-After.",
+  ),
+  unlock_required: kind(
+    401,
+    "A session cookie or the web key is needed.",
+    "Run 'agent open', or send 'Authorization: Bearer' with the content of web.key from the daemon's runtime folder.",
+  ),
+  other_user: kind(403, "The connection is not from the user that runs the daemon."),
+  host_refused: kind(
+    403,
+    "The Host header does not name loopback.",
+    "Use http://127.0.0.1, http://localhost or http://[::1] with the daemon's port.",
+  ),
+  origin_refused: kind(
+    403,
+    "The request comes from a page of another origin.",
+    "Open the page again from the daemon's address, then repeat the action.",
+  ),
+  csrf_refused: kind(
+    403,
+    "The CSRF token is missing, was used before, or is too old.",
+    "GET /api/v1/csrf gives one for a single use.",
+  ),
+  bad_request: kind(400, "The request cannot be read."),
+  unsupported_media_type: kind(415, "The body has another media type than is read here."),
+  bad_path: kind(400, "The path of a secret or folder breaks its rules."),
+  unsupported_number: kind(400, "The store would return another number than the one written."),
+  unsupported_text: kind(400, "The store would return another text than the one written."),
+  body_too_large: kind(413, "The body is larger than is read here, or than the store takes in one secret."),
+  not_editable: kind(
+    403,
+    "The secret is in no subtree of web.editable_paths.",
+    "web.editable_paths names them. 'agent secrets put' is not bound by it.",
+  ),
+  enrolment_owned: kind(403, "An enrolment writes this secret."),
+  exists: kind(409, "A secret or a field of this name exists."),
+  version_conflict: kind(
+    409,
+    "The secret has changed since it was read.",
+    "Read it again and repeat the change.",
+  ),
+  unusable_field: kind(422, "The field cannot be saved or removed like this."),
+  confirmation_wrong: kind(409, "The name typed back is not the secret's."),
+  clipboard_failed: kind(502, "No clipboard of this host could take the text."),
+  busy: kind(503, "An action of this kind is running.", "Try again in a moment."),
+  action_failed: kind(502, "This host's desktop has not done it."),
+  store_denied: kind(403, "The store does not let the token do this.", "Its policies for your token decide."),
+  store_refused: kind(
+    422,
+    "The store does not take what was sent.",
+    "Its audit log has the reason; its operators can tell.",
+  ),
+  store_unavailable: kind(
+    502,
+    "The store cannot answer now.",
+    "'agent status' says since when. Try again later.",
+  ),
+  not_found: kind(404, "Nothing is served or stored there."),
+  ssh_agent_off: kind(
+    404,
+    "The SSH agent is off.",
+    "agent.enabled: true in the configuration turns it on; a reload is enough.",
+  ),
+  key_unknown: kind(
+    404,
+    "The SSH agent has no such key of its own.",
+    "GET /api/v1/ssh-agent lists its keys.",
+  ),
+  passphrase_wrong: kind(422, "The passphrase does not open the key."),
+  key_unusable: kind(422, "The key cannot be used."),
+  too_many_tries: kind(429, "Too many passphrases were wrong.", "Try again in a minute."),
+  host_unknown: kind(404, "There is no remote of this host.", "GET /api/v1/ssh/remotes lists them."),
+  host_exists: kind(409, "There is a remote of this host.", "PATCH changes it."),
+  host_key_unknown: kind(
+    409,
+    "Nobody has confirmed the key of this host.",
+    "Compare its fingerprint with one from the host's administrator, then repeat the request with accept_fingerprint.",
+  ),
+  file_invalid: kind(409, "The file of the remotes cannot be used."),
+  connection_failed: kind(422, "The host cannot be connected to. Nothing was saved."),
+  remote_refused: kind(422, "A forward to this host cannot be made like this. Nothing was saved."),
+  removed: kind(404, "What was served there has been removed."),
+  sync_failed: kind(
+    502,
+    "The sync cycle ended with an error of its own, not of a rule.",
+    "The daemon's log has the reason.",
+  ),
+  internal: kind(
+    500,
+    "The daemon failed because of a fault of its own.",
+    "The daemon's log has the details.",
+  ),
+} satisfies ProblemTypes;
 
 export type ProblemCode = keyof typeof PROBLEM_TYPES;
 export type ProblemStatus = (typeof PROBLEM_TYPES)[ProblemCode]["status"];

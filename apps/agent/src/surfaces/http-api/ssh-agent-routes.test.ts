@@ -5,7 +5,12 @@ import { HandClock } from "../../sync/clock.test-kit.ts";
 import { AgentRefusal } from "../ssh-agent/agent-refusal.ts";
 import { limitUnlocking } from "../ssh-agent/server/unlock-limit.ts";
 import { startTestServer, type Answer, type TestServer } from "../web/server.test-kit.ts";
-import { identityView, MemorySshAgent, PASSPHRASE, sshAgentStatus } from "../web/ssh-agent.test-kit.ts";
+import {
+  identityView,
+  MemorySshAgent,
+  PASSPHRASE,
+  sshAgentStatus,
+} from "../ssh-agent/memory-ssh-agent.test-kit.ts";
 
 const PATH = "/api/v1/ssh-agent";
 const WAITING = {

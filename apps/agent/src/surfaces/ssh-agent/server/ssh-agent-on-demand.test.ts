@@ -6,6 +6,7 @@ import { parseConfig } from "../../../config/load.ts";
 import type { Config } from "../../../config/schema.ts";
 import { HandClock } from "../../../sync/clock.test-kit.ts";
 import type { SshAgentStatus } from "../../../ssh-agent-view.ts";
+import { identityView, sshAgentStatus } from "../memory-ssh-agent.test-kit.ts";
 import { SshAgentOnDemand, type BuiltSshAgent } from "./ssh-agent-on-demand.ts";
 
 function config(enabled: boolean): Config {
@@ -15,16 +16,7 @@ function config(enabled: boolean): Config {
   });
 }
 
-const EMPTY: SshAgentStatus = {
-  socket: "/run/a.sock",
-  sockets: ["/run/a.sock"],
-  locked: false,
-  sources: [],
-  signatures: { signed: 0, refused: 0 },
-  withheld: 0,
-  refusals: [],
-  questions: [],
-};
+const EMPTY = sshAgentStatus();
 
 /** Notes what is done with the SSH agent, and holds its status. */
 class Recorder {
@@ -50,24 +42,7 @@ class Recorder {
 
   /** Sets the state of one key. */
   setKey(state: SshAgentStatus["sources"][number]["identities"][number]["state"] | undefined): void {
-    const identities =
-      state === undefined
-        ? []
-        : [
-            {
-              comment: "ada@work",
-              type: "ssh-ed25519",
-              fingerprint: "SHA256:a",
-              state,
-              certificate_expires_at: null,
-              unlocked_until: null,
-              hosts: null,
-              via: null,
-              namespaces: null,
-              last_use: null,
-              signatures: 0,
-            },
-          ];
+    const identities = state === undefined ? [] : [identityView("ada@work", { state })];
     this.status = { ...EMPTY, sources: [{ name: "team", source: "kv", error: null, identities }] };
     this.changed();
   }

@@ -1,6 +1,7 @@
 import { html, type Html } from "@devplat/web-kit";
 import { BRAND } from "../../../brand.ts";
 import type { RuleStatus, RuleView } from "../../../status.ts";
+import { dataCell, dataRow, dataTable } from "./data-table.ts";
 import { ruleUrl } from "./rule-url.ts";
 import { timeText } from "./time-text.ts";
 
@@ -12,7 +13,7 @@ const STATE: Readonly<Record<RuleStatus["state"], { readonly mark: string; reado
   paused: { mark: "idle", word: "Paused" },
 };
 
-/** The sync rules with their state. Roles are written out because the browser does not see cards on a phone as a table. */
+/** The sync rules with their state. */
 export function rulesTable(rules: readonly RuleView[], now: string): Html {
   if (rules.length === 0) {
     return html`<section class="card">
@@ -28,50 +29,38 @@ export function rulesTable(rules: readonly RuleView[], now: string): Html {
       <h2 id="rules-heading">Sync rules</h2>
       <div class="cluster">${summary(rules)}</div>
     </div>
-    <table class="table rules" role="table" aria-labelledby="rules-heading">
-      <thead role="rowgroup">
-        <tr role="row">
-          <th scope="col" role="columnheader">Rule</th>
-          <th scope="col" role="columnheader">State</th>
-          <th scope="col" role="columnheader">Secret</th>
-          <th scope="col" role="columnheader">Target</th>
-          <th scope="col" role="columnheader">Last synced</th>
-        </tr>
-      </thead>
-      <tbody role="rowgroup">
-        ${rules.map((rule) => row(rule, now))}
-      </tbody>
-    </table>
+    ${dataTable(
+      "rules",
+      "rules-heading",
+      ["Rule", "State", "Secret", "Target", "Last synced"],
+      rules.map((rule) => row(rule, now)),
+    )}
   </section>`;
 }
 
 function row(rule: RuleView, now: string): Html {
-  return html`<tr role="row">
-    <th scope="row" role="rowheader" class="wrap">
-      <a href="${ruleUrl(rule.name)}">${rule.name}</a>
-      ${rule.description === "" ? "" : html`<div class="small muted">${rule.description}</div>`}
-    </th>
-    <td role="cell" data-label="State">
-      <div>${ruleState(rule, now)}</div>
-    </td>
-    <td role="cell" data-label="Secret">
-      <div>
-        <code>${rule.key}</code>
-        ${rule.version === null ? "" : html`<span class="badge">v${rule.version}</span>`}
-      </div>
-    </td>
-    <td role="cell" data-label="Target">
-      <div>
-        <code>${rule.target.path}</code>
-        <div class="small muted">${rule.target.format}, ${rule.target.mode}</div>
-      </div>
-    </td>
-    <td role="cell" data-label="Last synced" class="nowrap">
-      <div>
-        ${rule.last_synced === null ? html`<span class="muted">never</span>` : timeText(rule.last_synced, now)}
-      </div>
-    </td>
-  </tr>`;
+  const { name, description, key, version, target, last_synced: lastSynced } = rule;
+  return dataRow(
+    html`<a href="${ruleUrl(name)}">${name}</a>
+      ${description === "" ? "" : html`<div class="small muted">${description}</div>`}`,
+    [
+      dataCell("State", ruleState(rule, now)),
+      dataCell(
+        "Secret",
+        html`<code>${key}</code> ${version === null ? "" : html`<span class="badge">v${version}</span>`}`,
+      ),
+      dataCell(
+        "Target",
+        html`<code>${target.path}</code>
+          <div class="small muted">${target.format}, ${target.mode}</div>`,
+      ),
+      dataCell(
+        "Last synced",
+        lastSynced === null ? html`<span class="muted">never</span>` : timeText(lastSynced, now),
+        "nowrap",
+      ),
+    ],
+  );
 }
 
 /** The state of a rule in words, with what is wrong. */

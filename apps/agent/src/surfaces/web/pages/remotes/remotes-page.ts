@@ -3,6 +3,7 @@ import { BRAND } from "../../../../brand.ts";
 import type { RemoteView } from "../../../../remote-view.ts";
 import type { AgentStatus } from "../../../../status.ts";
 import { NEW_REMOTE_FORM, type RemoteForm, type RemoteFormFaults } from "../../state/remote-form.ts";
+import { dataCell, dataRow, dataTable } from "../data-table.ts";
 import { sitePage } from "../layout.ts";
 import { timeText } from "../time-text.ts";
 import { fileNotice } from "./file-notice.ts";
@@ -99,59 +100,45 @@ function empty(): Html {
   </section>`;
 }
 
-/** Roles are written out because the browser does not see cards on a phone as a table. */
 function remotesTable(remotes: readonly RemoteView[], now: string): Html {
   return html`<section class="card flush" aria-labelledby="remotes-heading">
     <div class="card-head">
       <h2 id="remotes-heading">Hosts</h2>
       <div class="cluster">${stateSummary(remotes)}</div>
     </div>
-    <table class="table remotes" role="table" aria-labelledby="remotes-heading">
-      <thead role="rowgroup">
-        <tr role="row">
-          <th scope="col" role="columnheader">Host</th>
-          <th scope="col" role="columnheader">State</th>
-          <th scope="col" role="columnheader">Since</th>
-          <th scope="col" role="columnheader">Offers</th>
-        </tr>
-      </thead>
-      <tbody role="rowgroup">
-        ${remotes.map((remote) => row(remote, now))}
-      </tbody>
-    </table>
+    ${dataTable(
+      "remotes",
+      "remotes-heading",
+      ["Host", "State", "Since", "Offers"],
+      remotes.map((remote) => row(remote, now)),
+    )}
   </section>`;
 }
 
 function row(remote: RemoteView, now: string): Html {
-  const { host, error, tokens } = remote;
-  return html`<tr role="row">
-    <th scope="row" role="rowheader" class="wrap">
-      <a href="${remoteUrl(host)}">${host}</a>
-      <div class="small muted">
-        ${remoteAddress(remote)}${remote.proxy_jump === null ? "" : html` via ${remote.proxy_jump}`}
-      </div>
-    </th>
-    <td role="cell" data-label="State" class="wrap">
-      <div>
-        ${remoteState(remote)}
-        ${
-          tokens.asking
-            ? html`<div>
-                <span class="badge warn">asks for a token</span> <a href="${remoteUrl(host)}">Answer</a>
-              </div>`
-            : ""
-        }
-        ${error === null ? "" : remoteError(error)} ${nextAttempt(remote, now)}
-      </div>
-    </td>
-    <td role="cell" data-label="Since" class="nowrap"><div>${timeText(remote.since, now)}</div></td>
-    <td role="cell" data-label="Offers">
-      <div>
-        ${remote.offers.length === 0 ? html`<span class="muted">nothing</span>` : remote.offers.join(", ")}
-        ${tokens.lent.length === 0 ? "" : html`<div class="small muted">${lentCount(tokens.lent.length)}</div>`}
-      </div>
-    </td>
-  </tr>`;
+  const { host, error, tokens, offers } = remote;
+  const via = remote.proxy_jump === null ? "" : html` via ${remote.proxy_jump}`;
+  const asks = html`<div>
+    <span class="badge warn">asks for a token</span> <a href="${remoteUrl(host)}">Answer</a>
+  </div>`;
+  return dataRow(
+    html`<a href="${remoteUrl(host)}">${host}</a>
+      <div class="small muted">${remoteAddress(remote)}${via}</div>`,
+    [
+      dataCell(
+        "State",
+        html`${remoteState(remote)} ${tokens.asking ? asks : ""} ${error === null ? "" : remoteError(error)}
+        ${nextAttempt(remote, now)}`,
+        "wrap",
+      ),
+      dataCell("Since", timeText(remote.since, now), "nowrap"),
+      dataCell(
+        "Offers",
+        html`${offers.length === 0 ? html`<span class="muted">nothing</span>` : offers.join(", ")}
+        ${tokens.lent.length === 0 ? "" : html`<div class="small muted">${lentCount(tokens.lent.length)}</div>`}`,
+      ),
+    ],
+  );
 }
 
 function lentCount(count: number): string {

@@ -1,6 +1,7 @@
 import { formatDuration } from "@devplat/base";
 import { html, type Html } from "@devplat/web-kit";
 import type { SshAgentIdentityView, SshAgentStatus } from "../../../../ssh-agent-view.ts";
+import { dataCell, dataRow, dataTable } from "../data-table.ts";
 import { timeText } from "../time-text.ts";
 import { unlockUrl } from "./links.ts";
 
@@ -25,7 +26,7 @@ const STATE: Readonly<
 
 const MINUTE_MS = 60_000;
 
-/** The identities of a source, and what is wrong with it. Roles are written out because the browser does not see cards on a phone as a table. */
+/** The identities of a source, and what is wrong with it. */
 export function identityList({ name, source, error, identities }: Source, now: string): Html {
   const heading = `source-${Buffer.from(name).toString("hex")}`;
   return html`<section class="card flush" aria-labelledby="${heading}">
@@ -37,19 +38,12 @@ export function identityList({ name, source, error, identities }: Source, now: s
     ${
       identities.length === 0
         ? html`<p class="empty">No identities.</p>`
-        : html`<table class="table identities" role="table" aria-labelledby="${heading}">
-            <thead role="rowgroup">
-              <tr role="row">
-                <th scope="col" role="columnheader">Key</th>
-                <th scope="col" role="columnheader">State</th>
-                <th scope="col" role="columnheader">Only for</th>
-                <th scope="col" role="columnheader">Last use</th>
-              </tr>
-            </thead>
-            <tbody role="rowgroup">
-              ${identities.map((identity) => row(identity, now))}
-            </tbody>
-          </table>`
+        : dataTable(
+            "identities",
+            heading,
+            ["Key", "State", "Only for", "Last use"],
+            identities.map((identity) => row(identity, now)),
+          )
     }
   </section>`;
 }
@@ -57,29 +51,24 @@ export function identityList({ name, source, error, identities }: Source, now: s
 function row(identity: SshAgentIdentityView, now: string): Html {
   const { comment, type, fingerprint, state } = identity;
   const { mark, word } = STATE[state];
-  return html`<tr role="row">
-    <th scope="row" role="rowheader" class="wrap">
-      ${comment}
+  const unlock = html`<div>
+    <a href="${unlockUrl(fingerprint)}">Unlock<span class="visually-hidden"> ${comment}</span></a>
+  </div>`;
+  return dataRow(
+    html`${comment}
       <div class="small muted">${type}</div>
-      <div class="small muted"><code class="fingerprint">${fingerprint}</code></div>
-    </th>
-    <td role="cell" data-label="State">
-      <div>
-        <span class="status ${mark}">${word}</span>
-        ${until("Certificate until", identity.certificate_expires_at, now)}
-        ${until("Until", identity.unlocked_until, now)}
-        ${
-          state === "needs-passphrase"
-            ? html`<div>
-                <a href="${unlockUrl(fingerprint)}">Unlock<span class="visually-hidden"> ${comment}</span></a>
-              </div>`
-            : ""
-        }
-      </div>
-    </td>
-    <td role="cell" data-label="Only for" class="wrap"><div>${restrictions(identity)}</div></td>
-    <td role="cell" data-label="Last use" class="wrap"><div>${lastUse(identity, now)}</div></td>
-  </tr>`;
+      <div class="small muted"><code class="fingerprint">${fingerprint}</code></div>`,
+    [
+      dataCell(
+        "State",
+        html`<span class="status ${mark}">${word}</span>
+          ${until("Certificate until", identity.certificate_expires_at, now)}
+          ${until("Until", identity.unlocked_until, now)} ${state === "needs-passphrase" ? unlock : ""}`,
+      ),
+      dataCell("Only for", restrictions(identity), "wrap"),
+      dataCell("Last use", lastUse(identity, now), "wrap"),
+    ],
+  );
 }
 
 /** An end, with the time that remains. */

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { until } from "@devplat/testkit";
-import { identityView, MemorySshAgent, PASSPHRASE, sshAgentStatus } from "../../ssh-agent.test-kit.ts";
+import {
+  identityView,
+  MemorySshAgent,
+  PASSPHRASE,
+  sshAgentStatus,
+} from "../../../ssh-agent/memory-ssh-agent.test-kit.ts";
 import { startTestServer, type Answer, type TestServer } from "../../server.test-kit.ts";
 import { remaining } from "../../pages/ssh-agent/identities.ts";
 

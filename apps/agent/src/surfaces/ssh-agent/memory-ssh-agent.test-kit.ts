@@ -1,6 +1,6 @@
 import type { Secret } from "@devplat/base";
-import { AgentRefusal } from "../ssh-agent/agent-refusal.ts";
-import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
+import { AgentRefusal } from "./agent-refusal.ts";
+import type { SshAgentControl } from "./ssh-agent-control.ts";
 import type { SshAgentIdentityView, SshAgentStatus } from "../../ssh-agent-view.ts";
 import { ChangeListeners } from "../../change-listeners.ts";
 
