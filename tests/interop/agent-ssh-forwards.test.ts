@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { lstat, mkdir, readFile, readdir } from "node:fs/promises";
+import { lstat, mkdir, readFile, readdir, rename, symlink } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -135,12 +135,24 @@ describe("managed SSH forwards of a running daemon", () => {
     const { config } = (await stand.get("/api/v1/status")) as { config: { problems: string[] } };
     assert.match(config.problems.join("\n"), /remotes\[0\]\.offers/);
 
-    await stand.home.write(name, entry("    offers: [notify]\n"));
+    // A link is followed, to a folder of its own.
+    await mkdir(join(stand.home.path, "dotfiles"));
+    await rename(stand.file, join(stand.home.path, "dotfiles/ssh.yaml"));
+    await symlink("../../dotfiles/ssh.yaml", stand.file);
+    await stand.home.write("dotfiles/ssh.yaml", entry("    offers: [notify]\n"));
     await until(async () => (await stand.list()).remotes[0]?.offers.join() === "notify");
     await stand.state("connected");
     assert.deepEqual((await stand.list()).file_problem, null);
     assert.ok(!(await stand.connections()).includes(pid ?? 0));
     assert.match(await stand.remote("/api/v1/remote/clipboard", "-d", "text=t"), /404$/);
+
+    assert.equal((await stand.call("PATCH", "/127.0.0.1", { offers: ["browse"] })).status, 200);
+    assert.ok((await lstat(stand.file)).isSymbolicLink());
+    assert.match(
+      await stand.home.read("dotfiles/ssh.yaml"),
+      /^# mine\nremotes:[^]*\n    offers: \[browse\]\n$/,
+    );
+    await stand.state("connected");
 
     // Another part of the configuration does not touch it.
     const [before] = await stand.connections();

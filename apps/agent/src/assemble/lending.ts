@@ -98,6 +98,7 @@ function followSignIn(lender: TokenLender, signIn: TokenSignIn): void {
     const isSame = next !== undefined && (user === undefined || next === user);
     user = next;
     void (isSame ? lender.revokeLeft() : lender.revokeAll());
+    if (isSame) void lender.recheck();
   });
 }
 

@@ -1,5 +1,5 @@
 import { BRAND } from "../../brand.ts";
-import type { Failure, FailureClass } from "./openssh/failure.ts";
+import type { DiskFault, Failure, FailureClass } from "./openssh/failure.ts";
 
 /** Instructions for each class of failure; `HOST` stands for the host of the remote. */
 const ADVICE: Readonly<Record<FailureClass, string>> = {
@@ -20,6 +20,14 @@ const ADVICE: Readonly<Record<FailureClass, string>> = {
 /** For a server without SFTP. */
 const SFTP_ADVICE =
   "Set 'AllowStreamLocalForwarding yes' and 'StreamLocalBindUnlink yes' in sshd_config of HOST: without SFTP the daemon cannot remove the socket of an earlier connection.";
+/** For a socket that another forward of this daemon has. */
+const OWN_FORWARD_ADVICE = `Set another socket by '${BRAND.command} ssh edit HOST --socket PATH', or remove one of the two remotes.`;
+/** The same, for a remote that was not saved. */
+const NEW_OWN_FORWARD_ADVICE = `Choose another socket by '${BRAND.command} ssh add HOST --socket PATH'.`;
+const DISK_ADVICE: Readonly<Record<DiskFault, string>> = {
+  full: "Free space on HOST, or files if it has no inodes left ('df -i').",
+  "read-only": "Ask the administrator of HOST why its disk is read-only.",
+};
 /** For a remote that was not saved. */
 const NEW_SOCKET_ADVICE = `Remove the remote socket if no other workstation uses it, or choose another one by '${BRAND.command} ssh add HOST --socket PATH'.`;
 /** For a host whose key is neither pinned nor signed by an authority. */
@@ -32,15 +40,23 @@ const PASSING: ReadonlySet<FailureClass> = new Set(["dns", "unreachable", "refus
 export function adviceFor(failure: Failure, host: string, hasPin: boolean): string {
   if (failure.class === "host-key" && !hasPin) return PIN_ADVICE.replaceAll("HOST", host);
   const advice = textFor(failure).replaceAll("HOST", host);
-  return PASSING.has(failure.class) ? `${advice} It is tried again by itself.` : advice;
+  const passes = PASSING.has(failure.class) || failure.disk !== undefined;
+  return passes ? `${advice} It is tried again by itself.` : advice;
 }
 
 /** Advice to a person about the connection of a remote that was not saved. It is not tried again. */
 export function dialAdvice(failure: Failure, host: string): string {
+  return newRemoteText(failure).replaceAll("HOST", host);
+}
+
+function newRemoteText(failure: Failure): string {
+  if (failure.ownForward !== undefined) return NEW_OWN_FORWARD_ADVICE;
   const isTaken = failure.class === "socket-bind" && failure.withoutSftp === undefined;
-  return (isTaken ? NEW_SOCKET_ADVICE : textFor(failure)).replaceAll("HOST", host);
+  return isTaken ? NEW_SOCKET_ADVICE : textFor(failure);
 }
 
 function textFor(failure: Failure): string {
+  if (failure.ownForward !== undefined) return OWN_FORWARD_ADVICE;
+  if (failure.disk !== undefined) return DISK_ADVICE[failure.disk];
   return failure.withoutSftp === undefined ? ADVICE[failure.class] : SFTP_ADVICE;
 }

@@ -27,6 +27,8 @@ const LAST_WORDS_MS = 300;
 export interface PeerSocket {
   /** Shown as `nonce` by `GET /healthz`; another one for each socket. */
   readonly nonce: string;
+  /** Takes other settings of lent tokens. The tokens that were lent by the former settings are revoked. Never rejects. */
+  lendBy(entry: RemoteEntry): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -34,6 +36,8 @@ export interface PeerSocket {
 export interface PeerServer {
   /** @param path where to listen, in a folder that is the user's alone */
   listen(path: string, entry: RemoteEntry): Promise<PeerSocket>;
+  /** Host of the remote whose open socket shows a nonce. */
+  hostOf(nonce: string): string | undefined;
 }
 
 /** Whom a connection trusts besides the pins. */
@@ -100,7 +104,8 @@ export class ForwardConnection {
     const route = await findRoute(entry, parts.resolve);
     const knownHosts = await writeKnownHosts(parts, paths, route, entry);
     const peer = await parts.peers.listen(paths.peer, entry);
-    const ends = { probe: paths.probe, peer: paths.peer, nonce: peer.nonce };
+    const hostOf = (nonce: string): string | undefined => parts.peers.hostOf(nonce);
+    const ends = { probe: paths.probe, peer: paths.peer, nonce: peer.nonce, hostOf };
     let master: Master | undefined;
     try {
       const hostKey = parts.trust().ignoreHostKeys ? "ignore" : "verify";
@@ -159,10 +164,15 @@ export class ForwardConnection {
     return proof === "own" || (proof === "nobody" && !proven);
   }
 
+  /** Takes other settings of lent tokens, without another connection. Never rejects. */
+  async lendBy(entry: RemoteEntry): Promise<void> {
+    await this.#made.peer.lendBy(entry);
+  }
+
   /** Ends the forward, removes the remote socket where that is possible, and closes the connection. */
   async close(): Promise<void> {
-    const { master, peer, ends, made } = this.#made;
-    const removal = removeRemoteSocket(master, ends, made).catch(() => undefined);
+    const { master, peer, ends } = this.#made;
+    const removal = removeRemoteSocket(master, ends, this.#made).catch(() => undefined);
     const limit = new AbortController();
     const late = this.#clock.sleep(REMOVAL_TIMEOUT_MS, limit.signal).catch(() => undefined);
     await Promise.race([removal, master.ended, late]);

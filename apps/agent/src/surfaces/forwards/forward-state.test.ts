@@ -101,6 +101,23 @@ describe("the state of a forward", () => {
     assert.equal(nextState(state, fail("socket-bind"), 3, 0).phase, "offline");
   });
 
+  it("shows the last failure while it tries again, unless a person has begun that", () => {
+    const offline = walk([
+      [0, { type: "enable" }],
+      [1, fail("host-key")],
+    ]);
+    for (const [cause, shown] of [
+      ["network", "host-key"],
+      ["wake", "host-key"],
+      ["key", "host-key"],
+      ["edit", undefined],
+      ["retry", undefined],
+    ] as const) {
+      const next = nextState(offline, { type: "trigger", cause }, 2, 0);
+      assert.deepEqual([next.phase, next.failure?.class], ["connecting", shown], cause);
+    }
+  });
+
   const events: fc.Arbitrary<ForwardEvent> = fc.oneof(
     fc.constantFrom<ForwardEvent>({ type: "enable" }, { type: "disable" }, UP, {
       type: "connected",

@@ -23,7 +23,7 @@ export interface ForwardState {
   readonly attempt: number;
   /** The remote socket was seen to lead to this host. Only while connected. */
   readonly proven: boolean;
-  /** Why the forward is not up; also while the next attempt runs. */
+  /** Why the forward is not up; also while the next attempt runs, unless a person has begun it. */
   readonly failure: Failure | undefined;
   /** Failures in a row, for the back-off. */
   readonly failures: number;
@@ -61,6 +61,8 @@ const STABLE_MS = 60_000;
 const LONG_WAIT_MS = 5 * 60_000;
 /** Causes after which an attempt that is running would end in vain, or with old values. */
 const RESTARTS: ReadonlySet<RetryCause> = new Set(["network", "wake", "edit"]);
+/** Actions of a person. The failure before may be repaired, so it is not shown any more. */
+const ACTIONS: ReadonlySet<RetryCause> = new Set(["edit", "retry"]);
 
 export function initialState(now: number): ForwardState {
   return {
@@ -131,7 +133,9 @@ function failed(state: ForwardState, failure: Failure, now: number, random: numb
 function triggered(state: ForwardState, cause: RetryCause, now: number): ForwardState {
   const affected =
     state.phase === "connected" ? cause === "edit" : !isAttempting(state) || RESTARTS.has(cause);
-  return affected ? attempt({ ...state, failures: 0 }, now) : state;
+  if (!affected) return state;
+  const failure = ACTIONS.has(cause) ? undefined : state.failure;
+  return attempt({ ...state, failure, failures: 0 }, now);
 }
 
 function attempt(state: ForwardState, now: number): ForwardState {

@@ -21,6 +21,8 @@ class Connections {
   fault: Error | undefined;
   /** Attempts wait here until they are given up. */
   hangs = false;
+  /** Attempts wait for it. */
+  gate: Promise<void> = Promise.resolve();
   #count = 0;
   #lose: (failure: Failure) => void = () => undefined;
 
@@ -30,6 +32,7 @@ class Connections {
     if (this.hangs) {
       await new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
     }
+    await this.gate;
     if (this.fault !== undefined) throw this.fault;
     const { promise, resolve } = Promise.withResolvers<Failure>();
     this.#lose = resolve;
@@ -38,6 +41,7 @@ class Connections {
       socket: { path: `/home${entry.remote_socket.slice(1)}`, modified: number },
       ended: promise,
       isOurs: async () => this.ours,
+      lendBy: async ({ token_ttl: ttl }) => void this.log.push(`lend ${number} by ${ttl}`),
       close: async () => void this.log.push(`close ${number}`),
       discard: async () => void this.log.push(`discard ${number}`),
     };
@@ -97,6 +101,32 @@ describe("a forward", () => {
     await until(() => connections.log.at(-1) === "close 2");
     forward.update(ENTRY);
     await reaches(forward, "connected");
+    await forward.stop();
+  });
+
+  it("keeps its connection when only settings of lent tokens change", async () => {
+    const { connections, forward } = stand();
+    await reaches(forward, "connected");
+    forward.update({ ...ENTRY, token_ttl: MINUTE_MS });
+    assert.deepEqual([forward.state.phase, forward.state.attempt], ["connected", 1]);
+    assert.deepEqual(connections.log, ["open 1 ~/a.sock first", `lend 1 by ${MINUTE_MS}`]);
+    // Nothing is lent over a connection that has ended.
+    connections.fault = new ConnectionError({ class: "authentication", message: "no" });
+    connections.lose({ class: "unreachable", message: "lost" });
+    await reaches(forward, "offline");
+    forward.update({ ...ENTRY, token_ttl: 2 * MINUTE_MS });
+    await reaches(forward, "authentication-error");
+    assert.equal(forward.state.attempt, 2);
+    // A change during an attempt counts for the connection that comes of it.
+    connections.fault = undefined;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    connections.gate = promise;
+    forward.trigger("retry");
+    await until(() => connections.log.at(-1)?.startsWith("open 3"));
+    forward.update({ ...ENTRY, token_ttl: 3 * MINUTE_MS });
+    resolve();
+    await reaches(forward, "connected");
+    assert.equal(connections.log.at(-1), `lend 3 by ${3 * MINUTE_MS}`);
     await forward.stop();
   });
 

@@ -1,7 +1,7 @@
 import { messageOf, type Clock, type Logger } from "@devplat/base";
 import type { ForwardConnection } from "./connection.ts";
 import { ForwardError } from "./errors/forward-error.ts";
-import type { RemoteEntry } from "./file/remote-entry.ts";
+import { sameConnection, type RemoteEntry } from "./file/remote-entry.ts";
 import {
   initialState,
   nextState,
@@ -14,11 +14,16 @@ import type { ProofWatch } from "./proof-watch.ts";
 import type { FormerSocket } from "./remote-socket.ts";
 
 /** A connection as a forward uses it. */
+type UsedConnection = Pick<
+  ForwardConnection,
+  "proven" | "socket" | "ended" | "isOurs" | "lendBy" | "close" | "discard"
+>;
+
 export type OpenConnection = (
   entry: RemoteEntry,
   former: FormerSocket | undefined,
   signal: AbortSignal,
-) => Promise<Pick<ForwardConnection, "proven" | "socket" | "ended" | "isOurs" | "close" | "discard">>;
+) => Promise<UsedConnection>;
 
 export interface ForwardParts {
   readonly open: OpenConnection;
@@ -41,6 +46,8 @@ export class Forward {
   #stop = new AbortController();
   #timer = new AbortController();
   #former: FormerSocket | undefined;
+  /** The connection that is up. */
+  #connection: UsedConnection | undefined;
 
   constructor(parts: ForwardParts, entry: RemoteEntry) {
     this.#parts = parts;
@@ -62,12 +69,17 @@ export class Forward {
     return this.#former?.path;
   }
 
-  /** Takes up another configuration of the entry. */
+  /** Takes up another configuration of the entry. Other settings of lent tokens leave the connection as it is. */
   update(entry: RemoteEntry): void {
-    const wasEnabled = this.#entry.enabled;
-    if (entry.remote_socket !== this.#entry.remote_socket) this.#former = undefined;
+    const before = this.#entry;
+    const wasEnabled = before.enabled;
+    if (entry.remote_socket !== before.remote_socket) this.#former = undefined;
     this.#entry = entry;
-    if (!entry.enabled) this.#dispatch({ type: "disable" });
+    if (sameConnection(before, entry)) {
+      void this.#connection?.lendBy(entry);
+      // An attempt that waits may come now.
+      this.#dispatch({ type: "trigger", cause: "retry" });
+    } else if (!entry.enabled) this.#dispatch({ type: "disable" });
     else this.#dispatch(wasEnabled ? { type: "trigger", cause: "edit" } : { type: "enable" });
   }
 
@@ -128,10 +140,15 @@ export class Forward {
       if (this.#state.attempt === attempt) this.#dispatch(event);
     };
     try {
-      const connection = await this.#parts.open(this.#entry, this.#former, signal);
+      const entry = this.#entry;
+      const connection = await this.#parts.open(entry, this.#former, signal);
       this.#former = connection.socket;
+      this.#connection = connection;
+      // Changed while the connection was made.
+      if (this.#entry !== entry) void connection.lendBy(this.#entry);
       if (!signal.aborted) report({ type: "connected", proven: connection.proven });
       const failure = await this.#endOf(connection, signal);
+      this.#connection = undefined;
       if (failure === undefined) return await connection.close();
       report({ type: "failed", failure });
       await connection.discard();

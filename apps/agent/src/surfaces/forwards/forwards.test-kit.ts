@@ -5,7 +5,7 @@ import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { once } from "node:events";
 import { join } from "node:path";
-import type { ConnectionParts, PeerServer, TrustSettings } from "./connection.ts";
+import type { ConnectionParts, PeerServer, PeerSocket, TrustSettings } from "./connection.ts";
 import type { RemoteEntry } from "./file/remote-entry.ts";
 import { ControlFolder } from "./openssh/control-folder.ts";
 import { ProcessLimits } from "./openssh/process-limits.ts";
@@ -15,8 +15,13 @@ import { userConfiguration, type ResolveHost } from "./openssh/user-configuratio
 /** A peer server that answers nothing but the nonce, and remembers its sockets. */
 export class TestPeers implements PeerServer {
   readonly open = new Set<string>();
+  readonly #hosts = new Map<string, string>();
 
-  async listen(path: string): Promise<{ nonce: string; close(): Promise<void> }> {
+  hostOf(nonce: string): string | undefined {
+    return this.#hosts.get(nonce);
+  }
+
+  async listen(path: string, { host }: Pick<RemoteEntry, "host">): Promise<PeerSocket> {
     const nonce = randomBytes(16).toString("hex");
     const server = createServer((_request, response) =>
       response.end(JSON.stringify({ status: "ok", nonce })),
@@ -24,10 +29,13 @@ export class TestPeers implements PeerServer {
     server.listen(path);
     await once(server, "listening");
     this.open.add(path);
+    this.#hosts.set(nonce, host);
     return {
       nonce,
+      lendBy: async () => undefined,
       close: async () => {
         this.open.delete(path);
+        this.#hosts.delete(nonce);
         server.closeAllConnections();
         server.close();
       },

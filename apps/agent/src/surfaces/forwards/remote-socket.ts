@@ -4,7 +4,7 @@ import { ForwardError } from "./errors/forward-error.ts";
 import { INVISIBLE_CHARACTERS, MAX_REMOTE_SOCKET_BYTES } from "./file/remote-entry.ts";
 import { ConnectionError, messageLine, type Failure, type FailureClass } from "./openssh/failure.ts";
 import type { Master } from "./openssh/master.ts";
-import { proofOf } from "./proof.ts";
+import { proofOf, type Proof } from "./proof.ts";
 import { isFolder, isSocket, type FileAttributes } from "./sftp/packets.ts";
 import { SftpSession } from "./sftp/session.ts";
 
@@ -20,6 +20,8 @@ export interface LocalEnds {
   readonly peer: string;
   /** Shown by the peer socket. */
   readonly nonce: string;
+  /** Host of the remote whose peer socket shows a nonce. */
+  readonly hostOf: (nonce: string) => string | undefined;
 }
 
 /** A socket that an earlier connection of this daemon has made. */
@@ -69,13 +71,15 @@ export async function makeRemoteSocket(parts: RemoteSocketParts): Promise<MadeSo
  */
 export async function removeRemoteSocket(
   master: Master,
-  { peer }: LocalEnds,
-  { path, modified }: FormerSocket,
+  { probe, peer, nonce }: LocalEnds,
+  { made: { path, modified }, proven }: MadeSocket,
 ): Promise<void> {
   const sftp = await SftpSession.open(master.startSubsystem("sftp")).catch(() => undefined);
   try {
+    // Somebody else may have put another one there, in the same second.
+    const isOther = proven && (await proofOf(probe, nonce)) !== "own";
     await master.cancelRemote(path, peer);
-    // Somebody else may have put another one there.
+    if (isOther) return;
     if (modified !== undefined && (await sftp?.lstat(path))?.modified === modified) await sftp?.remove(path);
   } finally {
     sftp?.close();
@@ -97,17 +101,35 @@ class RemoteSocket {
     const { master, ends } = this.#parts;
     await this.#prepareFolder();
     const present = await this.#sftp?.lstat(this.#path);
-    if (present === undefined) {
+    if (this.#sftp === undefined) {
+      // A server that unlinks before it binds would take the socket of another program.
+      await master.forwardLocal(ends.probe, this.#path);
+      this.#refuseForeign(await this.#proof());
+      await this.#forward();
+    } else if (present === undefined) {
       await Promise.all([master.forwardLocal(ends.probe, this.#path), this.#forward()]);
     } else {
       await master.forwardLocal(ends.probe, this.#path);
       await this.#removeStale(present);
       await this.#forward();
     }
-    const proof = await proofOf(ends.probe, ends.nonce);
-    if (proof === "foreign") throw this.#failed("socket-bind", "another program answers there");
+    const proof = await this.#proof();
+    this.#refuseForeign(proof);
     const found = await this.#sftp?.lstat(this.#path);
     return { made: { path: this.#path, modified: found?.modified }, proven: proof === "own" };
+  }
+
+  async #proof(): Promise<Proof> {
+    const { probe, nonce, hostOf } = this.#parts.ends;
+    return await proofOf(probe, nonce, hostOf);
+  }
+
+  /** @throws ConnectionError if something else than this connection's peer socket answers */
+  #refuseForeign(proof: Proof): void {
+    if (proof === "foreign") throw this.#failed("socket-bind", "another program answers there");
+    if (typeof proof === "string") return;
+    const { failure } = this.#failed("socket-bind", `this daemon's own forward to ${proof.forward} uses it`);
+    throw new ConnectionError({ ...failure, ownForward: proof.forward });
   }
 
   async #forward(): Promise<void> {
@@ -125,8 +147,11 @@ class RemoteSocket {
     const folder = posix.dirname(this.#path);
     const found = await this.#sftp.lstat(folder);
     if (found === undefined) {
-      await this.#sftp.mkdir(folder, FOLDER_MODE);
-      return;
+      try {
+        return await this.#sftp.mkdir(folder, FOLDER_MODE);
+      } catch (error) {
+        throw (await this.#diskFailure(posix.dirname(folder))) ?? error;
+      }
     }
     const fault = await this.#folderFault(await this.#linkTarget(folder, found));
     if (fault !== undefined) throw this.#failed("socket-folder", fault);
@@ -156,12 +181,12 @@ class RemoteSocket {
     if (!isSocket(found)) throw this.#failed("socket-bind", "something else than a socket is there");
     if (found.uid !== (await this.#account()))
       throw this.#failed("socket-bind", "it belongs to another account");
-    const { former, ends } = this.#parts;
+    const { former } = this.#parts;
     const isFormer =
       former?.path === this.#path && former.modified !== undefined && former.modified === found.modified;
     if (!isFormer) {
-      const proof = await proofOf(ends.probe, ends.nonce);
-      if (proof !== "nobody") throw this.#failed("socket-bind", "another program answers there");
+      const proof = await this.#proof();
+      if (proof !== "nobody") this.#refuseForeign(proof === "own" ? "foreign" : proof);
       if (!(await this.#localForwardsWork())) {
         throw this.#failed(
           "socket-bind",
@@ -203,7 +228,16 @@ class RemoteSocket {
     if (attributes === undefined) {
       return this.#failed("socket-folder", "its folder is missing").failure;
     }
-    return this.#failed("forwarding-denied", "the server refuses to forward it").failure;
+    const failure = (await this.#diskFailure(folder))?.failure;
+    return failure ?? this.#failed("forwarding-denied", "the server refuses to forward it").failure;
+  }
+
+  /** The failure, if the file system of a folder takes no file. */
+  async #diskFailure(folder: string): Promise<ConnectionError | undefined> {
+    const disk = await this.#sftp?.diskFault(folder).catch(() => undefined);
+    if (disk === undefined) return undefined;
+    const { failure } = this.#failed("socket-folder", `the disk of its folder is ${disk}`);
+    return new ConnectionError({ ...failure, disk });
   }
 
   /** The server does not say why it refuses a forward. A socket of an earlier connection is the usual reason. */

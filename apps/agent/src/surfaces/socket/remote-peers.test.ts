@@ -34,6 +34,10 @@ class TestLender implements Pick<TokenLender, "lend" | "revoke"> {
   async revoke(owner: string): Promise<void> {
     this.revoked.push(owner);
   }
+
+  async change(owner: string, { ttlMs }: LoanSettings): Promise<void> {
+    this.revoked.push(`${owner} for ${ttlMs}`);
+  }
 }
 
 const entryOf = (more: Partial<RemoteEntry> = {}): RemoteEntry => ({
@@ -151,6 +155,21 @@ describe("the socket of a remote host", () => {
     assert.equal(status, 403);
     assert.equal(jsonMember(json, "code"), "token_not_lendable");
     assert.match(String(jsonMember(json, "detail")), /the store adds: ops/);
+  });
+
+  it("takes other settings of lent tokens, and revokes only where they differ", async () => {
+    const { path, peer } = await listen();
+    lender.asked.splice(0);
+    lender.revoked.splice(0);
+    await peer.lendBy(entryOf({ ask: "never", lend: "child" }));
+    assert.deepEqual(lender.revoked, []);
+    await peer.lendBy(entryOf({ token_ttl: 60_000 }));
+    assert.deepEqual(lender.revoked, ["Build.example.com for 60000"]);
+    assert.equal((await send(path, "/api/v1/token")).status, 200);
+    assert.deepEqual(
+      lender.asked.map(([, { ttlMs }]) => ttlMs),
+      [60_000],
+    );
   });
 
   it("connections beyond 32 are closed when they are accepted, and others still work", async () => {

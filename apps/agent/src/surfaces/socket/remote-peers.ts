@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "@devplat/base";
 import { PEER_OFFERS, type PeerOffer } from "../../config/sections/peer-offers.ts";
 import type { PeerServer, PeerSocket } from "../forwards/connection.ts";
@@ -24,13 +25,15 @@ const REVOCATION_WAIT_MS = 2000;
 export interface RemotePeersParts extends Pick<ApiParts, "view" | "actions" | "accessCheck" | "logger"> {
   /** `api.peer.offers`. Asked for each connection. */
   readonly offers: () => readonly PeerOffer[];
-  readonly lender: Pick<TokenLender, "lend" | "revoke">;
+  readonly lender: Pick<TokenLender, "lend" | "change" | "revoke">;
   readonly clock: Clock;
 }
 
 /** Serves each remote host on a socket of its own: only its offers, and never the API. */
 export class RemotePeers implements PeerServer {
   readonly #parts: RemotePeersParts;
+  /** Hosts by the nonces of their sockets. */
+  readonly #hosts = new Map<string, string>();
 
   constructor(parts: RemotePeersParts) {
     this.#parts = parts;
@@ -39,7 +42,8 @@ export class RemotePeers implements PeerServer {
   /** @throws AgentError `socket_in_use` | `socket_refused` */
   async listen(path: string, entry: RemoteEntry): Promise<PeerSocket> {
     const { view, logger, lender, clock } = this.#parts;
-    const lend = (): Promise<LentToken> => lender.lend(entry.host, loanSettings(entry));
+    let settings = loanSettings(entry);
+    const lend = (): Promise<LentToken> => lender.lend(entry.host, settings);
     const tokens = tokenRoute({ view, lend });
     const nonce = randomBytes(NONCE_BYTES).toString("hex");
     const app = peerSocketRoutes(
@@ -50,9 +54,16 @@ export class RemotePeers implements PeerServer {
     const refusalOf = async (request: IncomingMessage): Promise<Problem | undefined> => requestFault(request);
     server.on("request", guardedListener(app, refusalOf, logger));
     const placed = await listenOnPath(server, path);
+    this.#hosts.set(nonce, entry.host);
     return {
       nonce,
+      lendBy: async (changed) => {
+        const before = settings;
+        settings = loanSettings(changed);
+        if (!isDeepStrictEqual(before, settings)) await lender.change(entry.host, settings);
+      },
       close: async () => {
+        this.#hosts.delete(nonce);
         await placed.remove();
         await closeServer(server, () => undefined);
         const limit = new AbortController();
@@ -61,6 +72,10 @@ export class RemotePeers implements PeerServer {
         limit.abort();
       },
     };
+  }
+
+  hostOf(nonce: string): string | undefined {
+    return this.#hosts.get(nonce);
   }
 }
 

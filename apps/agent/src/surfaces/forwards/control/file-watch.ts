@@ -1,5 +1,6 @@
 import type { Clock, Logger } from "@devplat/base";
 import { fileSignature } from "../../../agent-files/file-signature.ts";
+import { linkChain } from "../../../agent-files/link-chain.ts";
 import { TargetWatch } from "../../../sync/target/target-watch.ts";
 
 export interface FileWatchParts {
@@ -32,9 +33,12 @@ export class FileWatch {
     return this.#signature !== before;
   }
 
-  /** Watches the folder of the file. Repeat it after the folder may have been made. */
-  follow(): void {
-    this.#watch.follow([this.#file]);
+  /**
+   * Watches the folder of the file and, if it is a link, those on the way to its target. Repeat it after the folder may have
+   * been made, or the link may lead elsewhere.
+   */
+  async follow(): Promise<void> {
+    this.#watch.follow(await linkChain(this.#file));
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { rm, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { createLogger, systemClock } from "@devplat/base";
@@ -90,6 +90,28 @@ describe("ForwardsOnDemand", () => {
     const before = calls.length;
     await rm(file);
     await until(() => calls.length > before);
+    assert.equal(builds, 1);
+  });
+
+  it("a link is followed: its target may change elsewhere, and it may lead elsewhere", async () => {
+    const reloaded = async (change: () => Promise<void>): Promise<void> => {
+      const before = calls.length;
+      await change();
+      await until(() => calls.length > before);
+    };
+    for (const name of ["one", "two"]) await mkdir(join(folder.path, name));
+    const [one, two] = [join(folder.path, "one/ssh.yaml"), join(folder.path, "two/ssh.yaml")];
+    await symlink("one/ssh.yaml", file);
+    await forwards.start();
+    assert.equal(builds, 0);
+    await reloaded(() => writeFile(one, "remotes: []\n"));
+    assert.deepEqual(calls, ["start"]);
+    await writeFile(two, "remotes: [] # two\n");
+    await reloaded(async () => {
+      await symlink("two/ssh.yaml", `${file}.new`);
+      await rename(`${file}.new`, file);
+    });
+    await reloaded(() => writeFile(two, "remotes: [] # changed\n"));
     assert.equal(builds, 1);
   });
 

@@ -43,12 +43,12 @@ export class ForwardsOnDemand implements Surface, RemoteControl {
   async start(): Promise<void> {
     await this.#watch.look();
     if (this.#watch.isThere || (await this.#parts.hasLeftovers())) await this.#tryToBuild();
-    this.#watch.follow();
+    await this.#watch.follow();
   }
 
   async reconcile(config: Config): Promise<void> {
     // The folder may be another one, or may be there only now.
-    this.#watch.follow();
+    await this.#watch.follow();
     if (this.#built !== undefined) await this.#built.surface.reconcile(config);
     else if ((await this.#watch.look()) && this.#watch.isThere) await this.#tryToBuild();
   }
@@ -77,7 +77,7 @@ export class ForwardsOnDemand implements Surface, RemoteControl {
 
   async add(remote: NewRemote, signal: AbortSignal): Promise<Saved | UnconfirmedKey> {
     const added = await (await this.#build()).remotes.add(remote, signal);
-    this.#watch.follow();
+    await this.#watch.follow();
     return added;
   }
 
@@ -147,6 +147,7 @@ export class ForwardsOnDemand implements Surface, RemoteControl {
 
   async #reload(): Promise<void> {
     if (this.#stopped.signal.aborted) return;
+    await this.#watch.follow();
     if (this.#built === undefined) await this.#tryToBuild();
     else await this.#built.remotes.reload();
   }

@@ -68,6 +68,7 @@ class Stand {
         socket: { path: "/home/ada/.ssh/daemon.sock", modified: undefined },
         ended: new Promise<Failure>(() => undefined),
         isOurs: async () => true,
+        lendBy: async () => undefined,
         close,
         discard: close,
       };

@@ -16,6 +16,8 @@ import { ChangeListeners } from "../../../change-listeners.ts";
 
 /** Time in which the outcome of a connection is waited for after a change, in milliseconds. */
 const OUTCOME_TIMEOUT_MS = 5000;
+/** The same after a new pin: a person waits to see whether it helps, and ssh takes up to 20 s to connect. */
+const REPIN_OUTCOME_TIMEOUT_MS = 30_000;
 
 /** Result of adding a remote, or of pinning its key. */
 export type Saved = { readonly state: "saved"; readonly remote: RemoteView };
@@ -110,7 +112,7 @@ export class Remotes implements RemoteControl {
     await this.reload();
     // The same pin does not count as an edit, but the server may have its key back.
     if (this.#hasBegun && entry.enabled) this.#parts.forwards.retry("retry", entry.host);
-    return { state: "saved", remote: await this.#outcome(entry.host, either) };
+    return { state: "saved", remote: await this.#outcome(entry.host, either, REPIN_OUTCOME_TIMEOUT_MS) };
   }
 
   retry(host: string): void {
@@ -181,14 +183,14 @@ export class Remotes implements RemoteControl {
       signal.throwIfAborted();
       await file.add(entry);
       await this.reload();
-      return { state: "saved", remote: await this.#outcome(entry.host, signal) };
+      return { state: "saved", remote: await this.#outcome(entry.host, signal, OUTCOME_TIMEOUT_MS) };
     } finally {
       await trial?.close();
     }
   }
 
   /** The remote after the attempt that runs now, or after a time limit. */
-  async #outcome(host: string, signal: AbortSignal): Promise<RemoteView> {
+  async #outcome(host: string, signal: AbortSignal, limitMs: number): Promise<RemoteView> {
     const over = new AbortController();
     const either = AbortSignal.any([signal, over.signal]);
     const look = (): void => {
@@ -198,7 +200,7 @@ export class Remotes implements RemoteControl {
     };
     this.onChange(look, either);
     look();
-    await this.#parts.clock.sleep(OUTCOME_TIMEOUT_MS, either).catch(() => undefined);
+    await this.#parts.clock.sleep(limitMs, either).catch(() => undefined);
     over.abort();
     return this.get(host);
   }

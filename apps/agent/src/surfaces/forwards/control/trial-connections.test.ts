@@ -19,6 +19,7 @@ describe("TrialConnections", () => {
         socket: { path: entry.remote_socket, modified: undefined },
         ended: new Promise(() => undefined),
         isOurs: async () => true,
+        lendBy: async () => undefined,
         close: async () => void (closed += 1),
         discard: async () => undefined,
       };

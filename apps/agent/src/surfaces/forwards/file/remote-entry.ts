@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { isDeepStrictEqual } from "node:util";
 import { BRAND } from "../../../brand.ts";
 import { lendingKeys } from "../../../config/sections/lending.ts";
 import { PEER_OFFERS } from "../../../config/sections/peer-offers.ts";
@@ -132,6 +133,17 @@ export function remotesSchema(defaultSocket: string) {
         hosts.add(key);
       }
     });
+}
+
+/** Whether two entries of one host need the same connection: only settings of lent tokens may differ. */
+export function sameConnection(one: RemoteEntry, other: RemoteEntry): boolean {
+  return isDeepStrictEqual(withoutLending(one), withoutLending(other));
+}
+
+function withoutLending(entry: RemoteEntry): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(entry).filter(([key, value]) => !(key in lendingKeys) && value !== undefined),
+  );
 }
 
 /** One remote of ssh.yaml. Durations are milliseconds. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmod, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { tempFolder, type TempFolder } from "@devplat/testkit";
@@ -132,6 +132,29 @@ describe("ssh.yaml", () => {
     assert.equal((await file.read()).length, 2);
     await chmod(path, 0o602);
     await assert.rejects(file.read(), /everybody can write it/);
+  });
+
+  it("a link whose target is missing stays a link, and its target is made", async () => {
+    // A folder above is a link, too: `..` starts from where it leads.
+    await mkdir(join(folder.path, "home"));
+    await mkdir(join(folder.path, "config/daemon"), { recursive: true });
+    await symlink("../config", join(folder.path, "home/.config"));
+    path = join(folder.path, "home/.config/daemon/ssh.yaml");
+    await symlink("../../dotfiles/ssh.yaml", path);
+    const linked = new RemotesFile({ path, defaultSocket: SOCKET });
+    assert.deepEqual(await linked.read(), []);
+    await assert.rejects(linked.add(entry("a")), {
+      code: "file_invalid",
+      message: /is a link to .*\/dotfiles\/ssh\.yaml, whose folder does not exist/,
+    });
+    await mkdir(join(folder.path, "dotfiles"));
+    await linked.add(entry("a"));
+    assert.ok((await lstat(path)).isSymbolicLink());
+    assert.match(await readFile(join(folder.path, "dotfiles/ssh.yaml"), "utf8"), /host: a/);
+    await rm(join(folder.path, "dotfiles"), { recursive: true });
+    await rm(path);
+    await symlink("ssh.yaml", path);
+    await assert.rejects(linked.read(), { code: "file_invalid", message: /ELOOP/ });
   });
 
   const faults: [string, string, RegExp][] = [

@@ -1,4 +1,4 @@
-import { writeAtomically, formatDuration, ifExists } from "@devplat/base";
+import { exists, formatDuration, writeAtomically } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import { ConfigError, validateConfig } from "@devplat/config";
 import { parseConfigDocument } from "@devplat/config/document";
@@ -9,9 +9,9 @@ import {
   type EditValue,
   type LeafPath,
 } from "@devplat/document-edit";
-import { realpath } from "node:fs/promises";
 import { dirname } from "node:path";
 import { readConfigFile } from "../../../config/file.ts";
+import { linkChain } from "../../../agent-files/link-chain.ts";
 import { ensureFolder } from "../../../agent-files/places.ts";
 import { ForwardError, RemotesFileError } from "../errors/forward-error.ts";
 import { remotesSchema, sameHost, type RemoteEntry } from "./remote-entry.ts";
@@ -117,10 +117,18 @@ export class RemotesFile {
     const edited = result.trim() === "" ? NO_REMOTES : result;
     // A text that cannot be read again must not reach the file.
     const entries = this.#parse(edited);
-    const target = (await ifExists(realpath(this.#parts.path))) ?? this.#parts.path;
     await ensureFolder(dirname(this.#parts.path));
-    await writeAtomically(target, edited, { mode: 0o600 });
+    await writeAtomically(await this.#target(), edited, { mode: 0o600 });
     return entries;
+  }
+
+  /** The file that is written: a link stays a link, as with the targets of rules. */
+  async #target(): Promise<string> {
+    const { path } = this.#parts;
+    const target = (await linkChain(path)).at(-1) ?? path;
+    if (target !== path && !(await exists(dirname(target))))
+      throw this.#invalid(`${path} is a link to ${target}, whose folder does not exist`, 0);
+    return target;
   }
 
   #edited(text: string | undefined, content: EditMap, remove: readonly LeafPath[]): string {

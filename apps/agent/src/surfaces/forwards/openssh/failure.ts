@@ -11,7 +11,7 @@ import { ForwardError } from "../errors/forward-error.ts";
  * - `authentication`: the server refused the login.
  * - `host-key`: the server's key is not the pinned one, and no authority vouches for it.
  * - `socket-bind`: something is at the path of the remote socket, or somebody else's socket answers there.
- * - `socket-folder`: the folder of the remote socket is missing or belongs to another account.
+ * - `socket-folder`: the folder of the remote socket is missing, belongs to another account, or takes no more files.
  * - `forwarding-denied`: the server does not forward sockets for this account.
  * - `local`: this host cannot make the connection.
  */
@@ -30,6 +30,8 @@ export const FAILURE_CLASSES = [
 ] as const;
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
+export type DiskFault = "full" | "read-only";
+
 /** Why a forward is not up. The message is safe for a terminal. */
 export interface Failure {
   readonly class: FailureClass;
@@ -38,6 +40,10 @@ export interface Failure {
   readonly waitLong?: true;
   /** The server has no SFTP, so the daemon cannot see or remove a socket that was left there. */
   readonly withoutSftp?: true;
+  /** Host of the remote whose forward, of this daemon, has the remote socket. */
+  readonly ownForward?: string;
+  /** Why the file system of the remote socket takes no file. */
+  readonly disk?: DiskFault;
 }
 
 export class ConnectionError extends ForwardError {

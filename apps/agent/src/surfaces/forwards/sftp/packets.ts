@@ -11,7 +11,12 @@ export const SFTP = {
   status: 101,
   name: 104,
   attributes: 105,
+  extended: 200,
+  extendedReply: 201,
 } as const;
+
+/** Extension of OpenSSH: facts of the file system of a path (OpenSSH's PROTOCOL, 4.4). */
+export const STATVFS = "statvfs@openssh.com";
 
 export const SFTP_VERSION = 3;
 export const STATUS_OK = 0;
@@ -88,6 +93,10 @@ export class PacketReader {
 
   uint32(): number {
     return this.#take(4).readUInt32BE();
+  }
+
+  uint64(): bigint {
+    return this.#take(8).readBigUInt64BE();
   }
 
   /** A path or message; the servers of today write UTF-8. */

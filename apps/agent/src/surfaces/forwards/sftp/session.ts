@@ -2,6 +2,7 @@ import { messageOf } from "@devplat/base";
 import { visible } from "@devplat/base/terminal";
 import type { ChildProcess } from "node:child_process";
 import { ForwardError } from "../errors/forward-error.ts";
+import type { DiskFault } from "../openssh/failure.ts";
 import {
   packet,
   PacketError,
@@ -10,6 +11,7 @@ import {
   permissions,
   SFTP,
   SFTP_VERSION,
+  STATVFS,
   STATUS_NO_SUCH_FILE,
   STATUS_OK,
   type FileAttributes,
@@ -27,6 +29,9 @@ export class SftpRefusal extends ForwardError {
     this.status = status;
   }
 }
+
+/** `SSH_FXE_STATVFS_ST_RDONLY` */
+const READ_ONLY = 1n;
 
 interface Answer {
   readonly type: number;
@@ -83,6 +88,18 @@ export class SftpSession {
     const error = refusal(`look at ${path}`, type, reader);
     if (error instanceof SftpRefusal && error.status === STATUS_NO_SUCH_FILE) return undefined;
     throw error;
+  }
+
+  /** Why the file system of a path takes no file; undefined if it takes one, or where the server does not tell. */
+  async diskFault(path: string): Promise<DiskFault | undefined> {
+    const { type, reader } = await this.#request(SFTP.extended, STATVFS, path);
+    if (type !== SFTP.extendedReply) return undefined;
+    const fields = Array.from({ length: 11 }, () => reader.uint64());
+    const [, , blocks, , freeBlocks, files, , freeFiles, , flags = 0n] = fields;
+    // A file system without a limit tells 0 of 0.
+    const isFull = (blocks !== 0n && freeBlocks === 0n) || (files !== 0n && freeFiles === 0n);
+    if ((flags & READ_ONLY) !== 0n) return "read-only";
+    return isFull ? "full" : undefined;
   }
 
   async mkdir(path: string, mode: number): Promise<void> {

@@ -15,6 +15,7 @@ import {
   type ParentToken,
 } from "./child-token-store.ts";
 import { ChildTokens, type LendSettings } from "./child-tokens.ts";
+import { TokenLender } from "./token-lender.ts";
 
 const TTL_MS = 15 * 60_000;
 const SETTINGS: LendSettings = { lend: "child", policies: undefined, policiesStrict: false, ttlMs: TTL_MS };
@@ -204,6 +205,67 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
     await assert.rejects(tokens.lend("dev", SETTINGS), notLendable(/the forward has ended/));
     assert.equal(await original(checked[0] ?? assert.fail()), false);
     assert.deepEqual([tokens.status("dev").tokens, await journal.read()], [[], []]);
+  });
+
+  it("a reason why nothing is lent is followed until it is gone, and leaves no child", async () => {
+    const lender = new TokenLender({ children: tokens, ask: undefined, clock, logger: silentLogger });
+    const settings = { ...SETTINGS, policies: ["reader", "added"], ask: "never" } as const;
+    const userToken = await vault.createUserToken("carol", ["lender"]);
+    parent = { token: new Secret(userToken), displayName: "userpass-carol" };
+    const problem = (): string => lender.status("DEV").problem ?? "";
+    const children = async (): Promise<number> => {
+      const { body } = await vault.request("LIST", "auth/token/accessors");
+      return (body["data"] as { keys: string[] }).keys.length;
+    };
+    const others = await children();
+    await assert.rejects(lender.lend("dev", settings), notLendable(/refuses/));
+    assert.match(problem(), /refuses a child token with these policies/);
+
+    // Somebody else makes another reason, then none, and the borrower asks for nothing.
+    parent = undefined;
+    await until(() => (clock.advance(1000), /nobody is signed in/.test(problem())), problem);
+    parent = { token: new Secret(vault.rootToken), displayName: "root" };
+    let changes = 0;
+    const end = lender.onChange(() => changes++);
+    await until(() => (clock.advance(1000), problem() === ""), problem);
+    assert.equal(changes, 1);
+    end();
+    await until(async () => (await children()) === others);
+    assert.deepEqual([lender.status("dev").tokens, await journal.read()], [[], []]);
+
+    // Other settings are tried now, not at the next request.
+    parent = { token: new Secret(userToken), displayName: "userpass-carol" };
+    await assert.rejects(lender.lend("dev", settings), notLendable(/refuses/));
+    await lender.change("dev", { ...settings, policies: ["added"] });
+    assert.match(problem(), /refuses/);
+    await lender.change("dev", { ...settings, policies: undefined });
+    assert.equal(problem(), "");
+    // The end of a loan is the end of its problem.
+    await assert.rejects(lender.lend("dev", settings), notLendable(/refuses/));
+    await lender.revoke("dev");
+    assert.equal(problem(), "");
+    parent = undefined;
+    await assert.rejects(lender.lend("dev", settings), notLendable(/nobody/));
+    parent = { token: new Secret(vault.rootToken), displayName: "root" };
+    await lender.recheck();
+    assert.equal(problem(), "");
+    await until(async () => (await children()) === others);
+    await lender.stop();
+  });
+
+  it("a refusal of the user is shown for as long as it holds", async () => {
+    const asked: string[] = [];
+    const ask = (borrower: string): void => void asked.push(borrower);
+    const lender = new TokenLender({ children: tokens, ask, clock, logger: silentLogger });
+    const settings = { ...SETTINGS, ask: "first" } as const;
+    await assert.rejects(lender.lend("dev", settings), { code: "consent_pending" });
+    assert.deepEqual([asked, lender.consent("dev", false)], [["dev"], true]);
+    await assert.rejects(lender.lend("dev", settings), notLendable(/has refused/));
+    clock.advance(10 * 60_000 - 1);
+    assert.match(lender.status("dev").problem ?? "", /has refused/);
+    clock.advance(1);
+    assert.equal(lender.status("dev").problem, undefined);
+    await lender.stop();
   });
 
   it("outlives a crash only until the next start; its record is encrypted", async () => {

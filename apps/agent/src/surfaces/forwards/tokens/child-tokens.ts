@@ -106,14 +106,37 @@ export class ChildTokens {
       await this.#recovery;
       try {
         if (borrower.epoch !== epoch) throw ended();
-        const child = (await this.#usable(borrower)) ?? (await this.#grant(owner, borrower, epoch, settings));
+        const child =
+          (await this.#usable(borrower)) ?? (await this.#lendable(owner, borrower, epoch, settings));
         borrower.problem = undefined;
         this.#note(borrower, child);
         return { token: child.token, expiresAt: child.expiresAt };
       } catch (error) {
-        borrower.problem = messageOf(error);
+        // A loan that has ended has no problem any more.
+        if (borrower.epoch === epoch) borrower.problem = messageOf(error);
         throw error;
       }
+    });
+  }
+
+  /**
+   * Tries whether a borrower that has no child could get one now, and takes up why not. Nothing is handed out: a child that
+   * the store grants is revoked. Never rejects.
+   */
+  async recheck(owner: string, settings: LendSettings): Promise<void> {
+    const borrower = this.#borrower(owner);
+    const { epoch } = borrower;
+    await borrower.turns.run(async () => {
+      await this.#recovery;
+      if (borrower.epoch !== epoch || borrower.current !== undefined) return;
+      let problem: string | undefined;
+      try {
+        if (settings.lend === "child")
+          await this.#grant(owner, borrower, epoch, settings, (child) => this.#revoke(child));
+      } catch (error) {
+        problem = messageOf(error);
+      }
+      if (borrower.epoch === epoch) borrower.problem = problem;
     });
   }
 
@@ -124,6 +147,8 @@ export class ChildTokens {
     borrower.epoch++;
     const children = [...borrower.former, ...(borrower.current === undefined ? [] : [borrower.current])];
     [borrower.current, borrower.former] = [undefined, []];
+    // They belong to settings that may have changed.
+    [borrower.problem, borrower.addedPolicies] = [undefined, []];
     await Promise.all(children.map((child) => this.#revoke(child)));
   }
 
@@ -198,8 +223,23 @@ export class ChildTokens {
     return undefined;
   }
 
-  async #grant(owner: string, borrower: Borrower, epoch: number, settings: LendSettings): Promise<Child> {
-    const { store, logger } = this.#parts;
+  async #lendable(owner: string, borrower: Borrower, epoch: number, settings: LendSettings): Promise<Child> {
+    return await this.#grant(owner, borrower, epoch, settings, (child) => {
+      const expiresAt = new Date(child.expiresAt).toISOString();
+      this.#parts.logger.info({ borrower: owner, expires_at: expiresAt }, "child token granted");
+      borrower.current = child;
+    });
+  }
+
+  /** @param take what is done with a child that may be handed out */
+  async #grant(
+    owner: string,
+    borrower: Borrower,
+    epoch: number,
+    settings: LendSettings,
+    take: (child: Child) => void | Promise<void>,
+  ): Promise<Child> {
+    const { store } = this.#parts;
     const granted = await store.grant({ policies: settings.policies, ttlMs: settings.ttlMs });
     const child: Child = { ...granted, owner, lastUsedAt: undefined, handouts: 0 };
     this.#live.add(child);
@@ -209,17 +249,13 @@ export class ChildTokens {
       await this.#writeJournal();
       await this.#check(child, borrower, settings);
       if (borrower.epoch !== epoch) throw ended();
+      await take(child);
     } catch (error) {
       await this.#revoke(child);
       throw error;
     } finally {
       this.#unchecked.delete(child);
     }
-    logger.info(
-      { borrower: owner, expires_at: new Date(child.expiresAt).toISOString() },
-      "child token granted",
-    );
-    borrower.current = child;
     return child;
   }
 

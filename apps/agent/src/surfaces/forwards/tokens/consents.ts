@@ -69,6 +69,12 @@ export class Consents {
     return this.#decisions.get(borrower)?.state === "asking";
   }
 
+  /** The user's last decision was a refusal, and it still holds. */
+  isRefused(borrower: string): boolean {
+    // A refusal holds as long in every mode.
+    return this.#current(borrower, "first")?.state === "refused";
+  }
+
   /** Ends the connection of a borrower. A refusal outlasts it: a host could connect again to repeat the question. */
   end(borrower: string): void {
     if (this.#decisions.get(borrower)?.state !== "refused") this.#decisions.delete(borrower);

@@ -10,6 +10,7 @@ import {
   type LentToken,
 } from "./child-tokens.ts";
 import { Consents, type AskMode } from "./consents.ts";
+import { ProblemWatch } from "./problem-watch.ts";
 
 /** The daemon waits for the store no longer than this when it stops or signs out, in milliseconds. */
 const REVOCATION_LIMIT_MS = 5000;
@@ -41,6 +42,7 @@ export interface TokenLenderParts {
 export class TokenLender {
   readonly #parts: TokenLenderParts;
   readonly #consents: Consents;
+  readonly #problems: ProblemWatch;
   readonly #listeners = new Set<() => void>();
   /** Why the last request of a borrower had no consent. */
   readonly #refusals = new Map<string, string>();
@@ -52,6 +54,11 @@ export class TokenLender {
   constructor(parts: TokenLenderParts) {
     this.#parts = parts;
     this.#consents = new Consents(parts);
+    this.#problems = new ProblemWatch({
+      recheck: (borrower, settings) => this.#recheck(borrower, settings),
+      clock: parts.clock,
+      stopped: this.stopped,
+    });
   }
 
   /** Fires when lending ends with the daemon. */
@@ -78,6 +85,7 @@ export class TokenLender {
     } catch (error) {
       takeBack?.();
       if (takeBack === undefined && !isPending(error)) this.#refusals.set(key, messageOf(error));
+      else if (children.status(key).problem !== undefined) this.#problems.follow(key, settings);
       throw error;
     } finally {
       this.#changed();
@@ -99,7 +107,7 @@ export class TokenLender {
     return {
       tokens: lending?.tokens ?? [],
       addedPolicies: lending?.addedPolicies ?? [],
-      problem: this.#refusals.get(key) ?? lending?.problem,
+      problem: this.#refusalOf(key) ?? lending?.problem,
       asking: this.#consents.isAsking(key),
     };
   }
@@ -109,8 +117,22 @@ export class TokenLender {
     const key = keyOf(borrower);
     this.#consents.end(key);
     this.#refusals.delete(key);
+    this.#problems.end(key);
     await this.#parts.children?.revoke(key);
     this.#changed();
+  }
+
+  /** Ends a loan whose settings have changed. If nothing could be lent, it is tried whether that has changed, too. */
+  async change(borrower: string, settings: LoanSettings): Promise<void> {
+    const key = keyOf(borrower);
+    const failed = this.#parts.children?.status(key).problem !== undefined;
+    await this.revoke(borrower);
+    if (failed && (await this.#recheck(key, settings))) this.#problems.follow(key, settings);
+  }
+
+  /** Tries now whether borrowers can get a token that could not: another token of the daemon may lend. */
+  async recheck(): Promise<void> {
+    await this.#problems.look();
   }
 
   /** Calls a function after each change of a loan or a question. @returns ends that */
@@ -161,6 +183,23 @@ export class TokenLender {
     this.#stopped.abort();
     this.#suspended = "the daemon of the workstation is stopping";
     await this.revokeAll();
+  }
+
+  /** @returns whether nothing can be lent */
+  async #recheck(key: string, settings: LendSettings): Promise<boolean> {
+    const { children } = this.#parts;
+    if (children === undefined || this.#suspended !== undefined) return children !== undefined;
+    const before = children.status(key).problem;
+    await children.recheck(key, settings);
+    const { problem } = children.status(key);
+    if (problem !== before) this.#changed();
+    return problem !== undefined;
+  }
+
+  /** A refusal of the user holds for some time only. */
+  #refusalOf(key: string): string | undefined {
+    const holds = this.#parts.ask === undefined || this.#consents.isRefused(key);
+    return holds ? this.#refusals.get(key) : undefined;
   }
 
   #changed(): void {
