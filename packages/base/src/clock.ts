@@ -17,3 +17,24 @@ export const systemClock: Clock = {
     await sleepFor(ms, undefined, signal === undefined ? {} : { signal });
   },
 };
+
+/** A time limit by a clock that a test can move. Dispose it when the work has ended, so that no timer is left. */
+export class TimeLimit implements Disposable {
+  /** Fires with a `TimeoutError` after the time, or as soon as one of the other signals does. */
+  readonly signal: AbortSignal;
+  readonly #ended = new AbortController();
+
+  /** @param ms duration in milliseconds @param signals that end the work as well */
+  constructor(clock: Pick<Clock, "sleep">, ms: number, ...signals: readonly AbortSignal[]) {
+    const timeout = new AbortController();
+    this.signal = AbortSignal.any([timeout.signal, ...signals]);
+    clock.sleep(ms, AbortSignal.any([this.#ended.signal, ...signals])).then(
+      () => timeout.abort(new DOMException("the time limit is over", "TimeoutError")),
+      () => undefined,
+    );
+  }
+
+  [Symbol.dispose](): void {
+    this.#ended.abort();
+  }
+}

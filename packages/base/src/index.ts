@@ -1,5 +1,5 @@
 export { AppError, messageOf, systemCode, type AppErrorOptions, type Remedy } from "./errors.ts";
-export { systemClock, type Clock } from "./clock.ts";
+export { TimeLimit, systemClock, type Clock } from "./clock.ts";
 export { Secret } from "./secret.ts";
 export { formatDuration, parseDuration } from "./duration.ts";
 export { bindLocalhost } from "./localhost.ts";

@@ -11,6 +11,7 @@ import {
 } from "@devplat/ssh-protocol";
 import { Serializer } from "@devplat/base/serializer";
 import { peerCredentials } from "../peer-process/credentials.ts";
+import { MAX_BOUND_SESSIONS } from "../policy/session-chain.ts";
 
 /** Reason why another agent gave no answer. The message is for the status. */
 export class RelayFault extends Error {}
@@ -38,6 +39,8 @@ export class RelayLink {
   async bind(content: Buffer, signal: AbortSignal): Promise<void> {
     const bind = Buffer.from(content);
     await this.#turns.run(async () => {
+      // A host that the agent is forwarded to could fill the memory. Without a later bind the other agent permits less, never more.
+      if (this.#binds.length === MAX_BOUND_SESSIONS) return;
       this.#binds.push(bind);
       if (this.#open !== undefined) await this.#send(this.#open, bindRequest(bind), signal);
     });

@@ -1,4 +1,4 @@
-import type { Clock } from "@devplat/base";
+import { TimeLimit, type Clock } from "@devplat/base";
 import type { AgentAnswer, AgentRequest, Identity } from "@devplat/ssh-protocol";
 import { RelayFault, RelayLink } from "./relay-link.ts";
 
@@ -39,7 +39,7 @@ export class RelayedAgent {
   /** A way to this agent for one connection. The caller must close it. */
   connect(): RelayedConnection {
     const link = new RelayLink(this.path, (pid) => (this.#serverPid = pid));
-    return new RelayedConnection(this, link, {
+    return new RelayedConnection(this, link, this.#clock, {
       mayAsk: () => this.#clock.monotonic() >= this.#askAgainAt,
       onListed: (identities) => {
         this.#known = identities;
@@ -63,17 +63,20 @@ interface RelayEvents {
 export class RelayedConnection {
   readonly agent: RelayedAgent;
   readonly #link: RelayLink;
+  readonly #clock: Clock;
   readonly #events: RelayEvents;
 
-  constructor(agent: RelayedAgent, link: RelayLink, events: RelayEvents) {
+  constructor(agent: RelayedAgent, link: RelayLink, clock: Clock, events: RelayEvents) {
     this.agent = agent;
     this.#link = link;
+    this.#clock = clock;
     this.#events = events;
   }
 
   /** The keys of the agent; none if it does not answer in time. */
   async identities(signal: AbortSignal): Promise<readonly Identity[]> {
-    const answer = await this.ask({ type: "identities" }, this.#within(signal));
+    using limit = this.#limit(signal);
+    const answer = await this.ask({ type: "identities" }, limit.signal);
     if (answer.type !== "identities") return [];
     this.#events.onListed(answer.identities);
     return answer.identities;
@@ -81,7 +84,8 @@ export class RelayedConnection {
 
   /** Passes a session-bind on. The other agent decides itself about it. */
   async bind(content: Buffer, signal: AbortSignal): Promise<void> {
-    await this.#link.bind(content, this.#within(signal)).catch((error: unknown) => this.#note(error));
+    using limit = this.#limit(signal);
+    await this.#link.bind(content, limit.signal).catch((error: unknown) => this.#note(error));
   }
 
   async ask(request: AgentRequest, signal: AbortSignal): Promise<AgentAnswer> {
@@ -98,8 +102,8 @@ export class RelayedConnection {
     this.#link.close();
   }
 
-  #within(signal: AbortSignal): AbortSignal {
-    return AbortSignal.any([signal, AbortSignal.timeout(LISTING_TIMEOUT_MS)]);
+  #limit(signal: AbortSignal): TimeLimit {
+    return new TimeLimit(this.#clock, LISTING_TIMEOUT_MS, signal);
   }
 
   #note(error: unknown): void {

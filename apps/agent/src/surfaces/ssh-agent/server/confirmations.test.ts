@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { HandClock } from "../../../sync/clock.test-kit.ts";
 import type { PeerProcess } from "../peer-process/peer-process.ts";
 import { Confirmations, type Confirmation } from "./confirmations.ts";
 import { TestQuestions } from "./ssh-agent.test-kit.ts";
@@ -27,10 +28,10 @@ const confirmation = (changes: Partial<Confirmation> = {}, fingerprint = "SHA256
 const live = (): AbortSignal => new AbortController().signal;
 
 function stand(): { questions: TestQuestions; confirmations: Confirmations; advance: (ms: number) => void } {
-  let time = 0;
+  const clock = new HandClock();
   const questions = new TestQuestions();
-  const confirmations = new Confirmations(questions, { monotonic: () => time });
-  return { questions, confirmations, advance: (ms) => (time += ms) };
+  const confirmations = new Confirmations(questions, clock);
+  return { questions, confirmations, advance: (ms) => clock.advance(ms) };
 }
 
 /** Questions whose answers a test gives later. */
@@ -132,6 +133,19 @@ describe("Confirmations", () => {
     questions.answerWith = async () => true;
     assert.equal(await confirmations.confirm(confirmation(), live()), true);
     assert.equal(questions.asked.length, 2);
+  });
+
+  it("a question that nobody answers is refused after 30 s", async () => {
+    const { questions, confirmations, advance } = stand();
+    holding(questions);
+    let answer: boolean | undefined;
+    const waiting = confirmations.confirm(confirmation(), live()).then((given) => (answer = given));
+    advance(29_999);
+    await settled();
+    assert.equal(answer, undefined);
+    advance(1);
+    await waiting;
+    assert.equal(answer, false);
   });
 
   it("background requests share a question across sessions, and are put one by one", async () => {

@@ -1,4 +1,4 @@
-import type { Clock } from "@devplat/base";
+import { TimeLimit, type Clock } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import { Semaphore } from "@devplat/base/semaphore";
 import type { UserQuestions } from "../identity.ts";
@@ -38,9 +38,11 @@ export class Confirmations {
   readonly #answers: BoundedMap<string, boolean>;
   readonly #open = new Map<string, OpenQuestion>();
   readonly #background = new Semaphore(1);
+  readonly #clock: Pick<Clock, "monotonic" | "sleep">;
 
-  constructor(questions: Pick<UserQuestions, "confirm">, clock: Pick<Clock, "monotonic">) {
+  constructor(questions: Pick<UserQuestions, "confirm">, clock: Pick<Clock, "monotonic" | "sleep">) {
     this.#questions = questions;
+    this.#clock = clock;
     this.#answers = new BoundedMap({ max: MAX_ANSWERS, now: () => clock.monotonic() });
   }
 
@@ -73,8 +75,9 @@ export class Confirmations {
     const open = group === undefined ? undefined : this.#open.get(group);
     if (open !== undefined && !open.gone.signal.aborted) return open;
     const gone = new AbortController();
-    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(QUESTION_TIMEOUT_MS)]);
-    const question: OpenQuestion = { answer: this.#ask(confirmation, signal), gone, waiting: 0 };
+    const limit = new TimeLimit(this.#clock, QUESTION_TIMEOUT_MS, gone.signal);
+    const answer = this.#ask(confirmation, limit.signal).finally(() => limit[Symbol.dispose]());
+    const question: OpenQuestion = { answer, gone, waiting: 0 };
     if (group !== undefined) this.#open.set(group, question);
     const remove = (): void => {
       if (group !== undefined && this.#open.get(group) === question) this.#open.delete(group);

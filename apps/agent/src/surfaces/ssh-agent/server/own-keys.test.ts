@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { describe, it } from "node:test";
-import { Secret, silentLogger, type Clock } from "@devplat/base";
+import { Secret, silentLogger } from "@devplat/base";
 import { encodePublicKey, publicKeyOf } from "@devplat/ssh-protocol";
+import { HandClock } from "../../../sync/clock.test-kit.ts";
 import { AgentLock } from "./agent-lock.ts";
 import { OwnKeys } from "./own-keys.ts";
 import { MemorySource, identityOf } from "./ssh-agent.test-kit.ts";
@@ -12,13 +13,6 @@ function newIdentity(comment: string, more: Partial<SshIdentity> = {}): SshIdent
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const pair = { publicKey: publicKeyOf(publicKey), privateKey };
   return identityOf({ pair, blob: encodePublicKey(pair.publicKey) }, comment, {}, more);
-}
-
-class TestClock implements Clock {
-  time = 1_000_000;
-  now = (): number => this.time;
-  monotonic = (): number => this.time;
-  sleep = async (): Promise<void> => undefined;
 }
 
 const comments = async (keys: OwnKeys): Promise<string[]> =>
@@ -33,7 +27,7 @@ describe("OwnKeys", () => {
       broken,
       new MemorySource("b", [newIdentity("last")]),
     ];
-    const keys = new OwnKeys(() => sources, new TestClock(), silentLogger);
+    const keys = new OwnKeys(() => sources, new HandClock(), silentLogger);
     assert.deepEqual(await comments(keys), ["first", "known before", "last"]);
   });
 
@@ -45,24 +39,25 @@ describe("OwnKeys", () => {
         return new Promise<never>(() => undefined);
       },
     });
-    const keys = new OwnKeys(
-      () => [hanging, new MemorySource("b", [newIdentity("b")])],
-      new TestClock(),
-      silentLogger,
-    );
-    assert.deepEqual(await comments(keys), ["known", "b"]);
+    const clock = new HandClock();
+    const sources = [hanging, new MemorySource("b", [newIdentity("b")])];
+    const listed = comments(new OwnKeys(() => sources, clock, silentLogger));
+    clock.advance(1999);
+    assert.equal(given?.aborted, false);
+    clock.advance(1);
+    assert.deepEqual(await listed, ["known", "b"]);
     assert.equal(given?.aborted, true);
   });
 
   it("asks again after 8 s, or when it is told to", async () => {
-    const clock = new TestClock();
+    const clock = new HandClock();
     const source = new MemorySource("a", [newIdentity("a")]);
     const keys = new OwnKeys(() => [source], clock, silentLogger);
     await Promise.all([keys.list(), keys.list()]);
-    clock.time += 7999;
+    clock.advance(7999);
     await keys.list();
     assert.equal(source.listings, 1);
-    clock.time += 1;
+    clock.advance(1);
     await keys.list();
     assert.equal(source.listings, 2);
     keys.clear();
@@ -71,12 +66,12 @@ describe("OwnKeys", () => {
   });
 
   it("leaves out certificates that end while the list is cached", async () => {
-    const clock = new TestClock();
-    const source = new MemorySource("a", [newIdentity("ends", { certificateExpiresAt: clock.time + 10 })]);
+    const clock = new HandClock();
+    const source = new MemorySource("a", [newIdentity("ends", { certificateExpiresAt: clock.now() + 10 })]);
     const keys = new OwnKeys(() => [source], clock, silentLogger);
     assert.deepEqual(await comments(keys), ["ends"]);
     assert.equal(keys.known().length, 1);
-    clock.time += 10;
+    clock.advance(10);
     assert.deepEqual(await comments(keys), []);
     assert.equal(keys.known().length, 0);
   });
@@ -84,7 +79,7 @@ describe("OwnKeys", () => {
   it("lists nothing while it is hidden", async () => {
     const keys = new OwnKeys(
       () => [new MemorySource("a", [newIdentity("a")])],
-      new TestClock(),
+      new HandClock(),
       silentLogger,
     );
     keys.setHidden(true);
@@ -98,7 +93,7 @@ describe("AgentLock", () => {
   const secret = (text: string): Secret<Buffer> => new Secret(Buffer.from(text));
 
   it("opens with its passphrase only, and after five wrong ones not within 12 s", async () => {
-    const clock = new TestClock();
+    const clock = new HandClock();
     const lock = new AgentLock(clock);
     assert.equal(await lock.unlock(secret("")), false);
     assert.equal(await lock.lock(secret("right")), true);
@@ -107,13 +102,13 @@ describe("AgentLock", () => {
     }
     assert.equal(await lock.unlock(secret("right")), false);
     assert.equal(lock.isLocked, true);
-    clock.time += 12_000;
+    clock.advance(12_000);
     assert.equal(await lock.unlock(secret("right")), true);
     assert.equal(lock.isLocked, false);
   });
 
   it("takes one try at a time", async () => {
-    const lock = new AgentLock(new TestClock());
+    const lock = new AgentLock(new HandClock());
     await lock.lock(secret("right"));
     const tries = await Promise.all([lock.unlock(secret("wrong")), lock.unlock(secret("right"))]);
     assert.deepEqual(tries, [false, false]);
@@ -121,7 +116,7 @@ describe("AgentLock", () => {
   });
 
   it("an empty passphrase locks and opens it, too", async () => {
-    const lock = new AgentLock(new TestClock());
+    const lock = new AgentLock(new HandClock());
     assert.equal(await lock.lock(secret("")), true);
     assert.equal(await lock.unlock(secret("x")), false);
     assert.equal(await lock.unlock(secret("")), true);

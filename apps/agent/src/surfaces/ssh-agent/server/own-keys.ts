@@ -1,4 +1,4 @@
-import type { Clock, Logger } from "@devplat/base";
+import { TimeLimit, type Clock, type Logger } from "@devplat/base";
 import type { IdentitySource, SshIdentity } from "../identity.ts";
 
 /** A list of keys is used again for so long, unless a source says that its keys have changed. In milliseconds. */
@@ -68,11 +68,12 @@ export class OwnKeys {
   }
 
   async #keysOf(source: IdentitySource): Promise<OwnKey[]> {
-    const limit = AbortSignal.timeout(LISTING_TIMEOUT_MS);
+    using limit = new TimeLimit(this.#clock, LISTING_TIMEOUT_MS);
+    const { signal } = limit;
     const late = new Promise<never>((_, reject) => {
-      limit.addEventListener("abort", () => reject(limit.reason as Error), { once: true });
+      signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
     });
-    const identities = await Promise.race([source.identities(limit), late]).catch((error: unknown) => {
+    const identities = await Promise.race([source.identities(signal), late]).catch((error: unknown) => {
       this.#logger.debug({ err: error, source: source.name }, "source of SSH keys did not list them");
       return source.known();
     });
