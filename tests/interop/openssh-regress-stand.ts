@@ -81,7 +81,7 @@ class AgentInPlace {
       const fields = { private_key: await readFile(key.file, "utf8") };
       await this.#vault.put(`users/${this.#user}/${name}/key`, fields);
       this.#keys.set(name, key);
-      lines.push((await readFile(`${key.file}.pub`, "utf8")).split(" ").slice(0, 2).join(" "));
+      lines.push(await publicLine(`${key.file}.pub`));
     }
     await this.#reload();
     await until(
@@ -93,6 +93,20 @@ class AgentInPlace {
     );
   }
 
+  /** Takes keys out of the store. @param lines their public halves, as type and base64 */
+  async remove(lines: readonly string[]): Promise<void> {
+    for (const [name, { file }] of this.#keys) {
+      if (!lines.includes(await publicLine(`${file}.pub`))) continue;
+      await this.#delete(name);
+      this.#keys.delete(name);
+    }
+    // The daemon still has the sources of these keys. It asks the store.
+    await this.home.ok("keys");
+    const { stdout } = await run("ssh-add", ["-L"], { env: this.#env });
+    const left = lines.filter((line) => stdout.includes(line));
+    if (left.length > 0) throw new Error(`still listed: ${left.join(", ")}`);
+  }
+
   /** Hides all keys as `ssh-add -D` does, then takes them out of the store. */
   async clear(): Promise<Finished> {
     const result = await run("ssh-add", ["-D"], { env: this.#env });
@@ -100,13 +114,15 @@ class AgentInPlace {
       async () => (await this.#list()).code === 1,
       () => this.log,
     );
-    for (const name of this.#keys.keys()) {
-      await this.#vault.request("DELETE", `kv/metadata/users/${this.#user}/${name}/key`);
-    }
+    for (const name of this.#keys.keys()) await this.#delete(name);
     this.#keys.clear();
     await this.#reload();
     await this.home.ok("keys", "show");
     return result;
+  }
+
+  async #delete(name: string): Promise<void> {
+    await this.#vault.request("DELETE", `kv/metadata/users/${this.#user}/${name}/key`);
   }
 
   get #env(): NodeJS.ProcessEnv {
@@ -224,6 +240,7 @@ export class OpensshRegress {
       "ssh-add": ADD_SHIM,
       whoami: WHOAMI_SHIM,
       sudo: SUDO_SHIM,
+      sleep: SLEEP_SHIM,
     };
     for (const [name, shim] of Object.entries(shims)) {
       await writeFile(join(folder, "bin", name), shim.replaceAll("@CONTROL@", socket), { mode: 0o755 });
@@ -256,6 +273,11 @@ export class OpensshRegress {
           }),
         );
         return "";
+      case "/ready":
+        return "";
+      case "/remove":
+        await agent.remove(await Promise.all(form.getAll("file").map((file) => publicLine(file))));
+        return "";
       default:
         throw new Error(`unknown action ${action}`);
     }
@@ -277,12 +299,12 @@ export class OpensshRegress {
 const MAX_HOPS = 7;
 
 /**
- * The ways that `ssh-add -h HOST -h FROM>TO …` permits, as the configuration has them: destinations with the hosts before them.
- * A user name has no counterpart.
+ * The ways that `ssh-add -h USER@HOST -h FROM>USER@TO …` permits, as the configuration has them: destinations with the hosts
+ * before them. As in OpenSSH, a user name counts for the destination only.
  */
 function waysOf(constraints: readonly string[]): Way[] {
   const steps = constraints.map((constraint) => {
-    const [first = "", second] = constraint.split(">").map((each) => each.replace(/^.*@/, ""));
+    const [first = "", second] = constraint.split(">");
     return second === undefined ? { from: undefined, to: first } : { from: first, to: second };
   });
   const ways: Way[] = [];
@@ -290,10 +312,15 @@ function waysOf(constraints: readonly string[]): Way[] {
     const hosts = steps.filter(({ from }) => from === via.at(-1)).map(({ to }) => to);
     if (hosts.length === 0) return;
     ways.push({ hosts, via });
-    if (via.length + 1 < MAX_HOPS) for (const host of hosts) follow([...via, host]);
+    if (via.length + 1 < MAX_HOPS) for (const host of hosts) follow([...via, host.replace(/^.*@/, "")]);
   };
   follow([]);
   return ways;
+}
+
+/** Type and base64 of a public key file. */
+async function publicLine(path: string): Promise<string> {
+  return (await readFile(path, "utf8")).trim().split(" ").slice(0, 2).join(" ");
 }
 
 /** @throws if a part is not in the script any more */
@@ -343,12 +370,17 @@ while getopts c:h:H:qdkDt: option; do
   case $option in
     h) hosts="$hosts --data-urlencode host=$OPTARG" ;;
     D) action=clear ;;
-    d) echo "not expressed by this shim: -d" >&2; exit 1 ;;
+    d) action=remove ;;
   esac
 done
 shift $((OPTIND - 1))
 files=
-for file; do files="$files --data-urlencode file=$file"; done
+for file; do
+  if [ $action = remove ]; then
+    if [ "$file" = - ]; then file=$(mktemp) && cat >"$file"; else file=$file.pub; fi
+  fi
+  files="$files --data-urlencode file=$file"
+done
 curl -sS --fail-with-body --unix-socket @CONTROL@ "http://control/$action" --data-urlencode "socket=$SSH_AUTH_SOCK" $hosts $files >&2
 `;
 
@@ -364,4 +396,15 @@ const SUDO_SHIM = `#!/bin/sh
 user=$2
 shift 2
 exec setpriv --reuid "$user" --clear-groups -- "$@"
+`;
+
+/** agent-restrict.sh gives its agent 4 s to start. A loaded machine needs more, and another one less. */
+const SLEEP_SHIM = `#!/bin/sh
+[ "$1" = 4 ] || exec /bin/sleep "$@"
+tries=0
+until curl -sf --unix-socket @CONTROL@ http://control/ready --data-urlencode "socket=$SSH_AUTH_SOCK"; do
+  tries=$((tries + 1))
+  [ $tries -lt 600 ] || exit 1
+  /bin/sleep 0.1
+done
 `;

@@ -7,11 +7,10 @@ import {
   type SecretMetadata,
   type SecretStore,
 } from "@devplat/secret-store";
+import { MAX_PARALLEL } from "../parallel.ts";
 import { SharedRequests } from "./shared-requests.ts";
 import type { StoreChanges } from "./store-changes.ts";
 
-/** Concurrent requests to the store: enough to hide a round trip, and few enough for a shared server. */
-const MAX_PARALLEL = 8;
 /** Maximum number of listings, versions and failures in memory. */
 const MAX_ENTRIES = 20_000;
 /** Maximum number of documents in memory. One has up to 1 MiB. */

@@ -1,7 +1,6 @@
 import { SecretStoreError, type SecretDocument, type SecretStore } from "@devplat/secret-store";
-
-/** Concurrent requests to the store: enough to hide a round trip, and few enough for a shared server. */
-const MAX_PARALLEL = 8;
+import { inParallel } from "../../secrets/parallel.ts";
+import { stampOf } from "../../secrets/version-stamp.ts";
 
 /** The secrets as one cycle sees them: each is asked for at most once, and values only where a rule needs them. */
 export class CycleSecrets {
@@ -34,35 +33,6 @@ export class CycleSecrets {
       await this.stamp(path).catch(() => undefined);
     });
   }
-}
-
-/** Tells a version from every other one: a secret that was removed and made again counts from 1 again. */
-export function stampOf({
-  version,
-  createdAt,
-}: {
-  readonly version: number;
-  readonly createdAt: number;
-}): string {
-  return `${version}@${createdAt}`;
-}
-
-/** Runs `action` for all items, with at most {@link MAX_PARALLEL} concurrent ones. Throws the first error when all have ended. */
-export async function inParallel<T>(items: readonly T[], action: (item: T) => Promise<void>): Promise<void> {
-  const queue = items.values();
-  const errors: unknown[] = [];
-  const worker = async (): Promise<void> => {
-    for (const item of queue) {
-      if (errors.length > 0) return;
-      try {
-        await action(item);
-      } catch (error) {
-        errors.push(error);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(MAX_PARALLEL, items.length) }, worker));
-  if (errors.length > 0) throw errors[0];
 }
 
 function once<T>(cache: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {

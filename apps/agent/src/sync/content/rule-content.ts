@@ -1,7 +1,8 @@
 import type { DocumentFormat, EditMap } from "@devplat/document-edit";
 import type { FieldValue, SecretDocument } from "@devplat/secret-store";
 import { AgentError } from "../../errors.ts";
-import { stampOf, type CycleSecrets } from "./cycle-secrets.ts";
+import { stampOf } from "../../secrets/version-stamp.ts";
+import type { CycleSecrets } from "./cycle-secrets.ts";
 import { secretPaths, type Rule } from "../../config/sections/rule.ts";
 import { formatOf } from "./target-format.ts";
 import type { Printed } from "./printed-value.ts";

@@ -1,56 +1,39 @@
-import { messageOf, type Clock, type Logger, type Secret } from "@devplat/base";
+import type { Logger, Secret } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
-import { SecretStoreError } from "@devplat/secret-store";
-import { SshProtocolError, type KeyPair, type PublicKey } from "@devplat/ssh-protocol";
+import type { KeyPair } from "@devplat/ssh-protocol";
+import { ChangeListeners } from "../../../change-listeners.ts";
 import { publicMessage } from "../../../errors.ts";
-import type { CachedSecrets, SecretVersion } from "../../../secrets/folder/cached-secrets.ts";
+import type { CachedSecrets } from "../../../secrets/folder/cached-secrets.ts";
 import { SecretFolder } from "../../../secrets/folder/secret-folder.ts";
 import type { StoreChanges } from "../../../secrets/folder/store-changes.ts";
 import { isStoreWide } from "../../../secrets/store-health.ts";
+import { stampOf } from "../../../secrets/version-stamp.ts";
 import { AgentRefusal } from "../agent-refusal.ts";
-import type { IdentitySource, KeyRestrictions, SshIdentity, UserQuestions } from "../identity.ts";
-import { ChangeListeners } from "../../../change-listeners.ts";
-import type { KeyThread } from "../../../key-thread/key-thread.ts";
+import type { IdentitySource, SshIdentity } from "../identity.ts";
+import {
+  EntryReader,
+  type EntryReaderParts,
+  type EntryReaderSettings,
+  type StoredEntry,
+} from "./entry-reader.ts";
 import { LISTING_LIMIT_MS, endsInTime } from "./listing-limit.ts";
-import type { SignInWait } from "./sign-in-wait.ts";
 import { problemText } from "./problem-text.ts";
-import { StoredIdentity } from "./stored-identity.ts";
-import { readStoredKey, type LockedKey, type StoredKey } from "./stored-key.ts";
+import type { StoredIdentity } from "./stored-identity.ts";
 
 /** Interval between looks at the store while it reports no changes, in milliseconds. A listing looks itself. */
 const POLL_MS = 5 * 60_000;
-/** A new key waits this long for its secret, in milliseconds, as a credential that could not be stored waits for a retry. */
-const MADE_KEY_MS = 15 * 60_000;
-const MAX_MADE_KEYS = 8;
 
-export interface StoredKeysParts {
+export interface StoredKeysParts extends EntryReaderParts {
   readonly secrets: CachedSecrets;
   readonly changes: StoreChanges;
-  readonly signIn: Pick<SignInWait, "settled">;
-  readonly opener: Pick<KeyThread, "open">;
-  readonly questions: Pick<UserQuestions, "passphrase">;
-  readonly clock: Clock;
   readonly logger: Logger;
 }
 
-export interface StoredKeysSettings {
+export interface StoredKeysSettings extends Omit<EntryReaderSettings, "onChange"> {
   readonly name: string;
   readonly kind: "kv" | "enrolments";
   /** Paths of secrets and folders. */
   readonly roots: readonly string[];
-  readonly restrictions: KeyRestrictions;
-  /** How long a key with a passphrase stays usable, in milliseconds. */
-  readonly lifetimeMs: () => number;
-}
-
-/** One secret. Secrets without a key have neither an identity nor a fault. */
-interface Entry {
-  /** Undefined: it is read again with the next listing. */
-  readonly version: string | undefined;
-  readonly identity?: StoredIdentity;
-  readonly fault?: string;
-  /** A key whose public half is not known before it is unlocked. */
-  readonly nameless?: { readonly locked: LockedKey; readonly comment: string };
 }
 
 /** SSH keys of secrets of the store. A secret that cannot be read or holds no sound key does not hide another. */
@@ -58,23 +41,23 @@ export class StoredKeysSource implements IdentitySource {
   readonly name: string;
   readonly kind: StoredKeysSettings["kind"];
   readonly #parts: StoredKeysParts;
-  readonly #settings: StoredKeysSettings;
+  readonly #reader: EntryReader;
   readonly #folder: SecretFolder;
   readonly #listeners = new ChangeListeners();
   readonly #turns = new Serializer();
   readonly #end = new AbortController();
   #queued: Promise<void> | undefined;
   #following: Promise<void> | undefined;
-  #entries: ReadonlyMap<string, Entry> = new Map();
+  #entries: ReadonlyMap<string, StoredEntry> = new Map();
   #isSlow = false;
-  /** Keys that were just made here, until their secret is listed. */
-  #made: { readonly pair: KeyPair; readonly until: number }[] = [];
 
   constructor(parts: StoredKeysParts, settings: StoredKeysSettings) {
     this.name = settings.name;
     this.kind = settings.kind;
     this.#parts = parts;
-    this.#settings = settings;
+    const { restrictions, lifetimeMs } = settings;
+    const onChange = (): void => this.#listeners.changed();
+    this.#reader = new EntryReader(parts, { restrictions, lifetimeMs, onChange });
     this.#folder = new SecretFolder(parts, { roots: settings.roots, pollMs: POLL_MS });
   }
 
@@ -141,12 +124,11 @@ export class StoredKeysSource implements IdentitySource {
   /** Takes a key that was just made here, so that nobody has to type its passphrase again. */
   keyMade(pair: KeyPair): void {
     if (this.#all().some((each) => each.adopt(pair))) return;
-    const until = this.#parts.clock.monotonic() + MADE_KEY_MS;
-    this.#made = [...this.#made.slice(1 - MAX_MADE_KEYS), { pair, until }];
+    this.#reader.keyMade(pair);
   }
 
   forget(): void {
-    this.#made = [];
+    this.#reader.forget();
     for (const identity of this.#all()) identity.forget();
     // Their encrypted text is read again.
     this.#entries = new Map([...this.#entries].filter(([, { nameless }]) => nameless === undefined));
@@ -199,10 +181,10 @@ export class StoredKeysSource implements IdentitySource {
     const { secrets } = await this.#folder.look(signal);
     const before = this.#entries;
     const found = await Promise.all(
-      [...secrets].map(async ([path, version]): Promise<[string, Entry]> => {
+      [...secrets].map(async ([path, version]): Promise<[string, StoredEntry]> => {
         const known = before.get(path);
         const stamp = stampOf(version);
-        return [path, known?.version === stamp ? known : await this.#read(path, stamp, known, signal)];
+        return [path, known?.version === stamp ? known : await this.#reader.read(path, stamp, known, signal)];
       }),
     );
     // Another user has signed in, or the keys were forgotten: what was read may be of the one before.
@@ -214,126 +196,20 @@ export class StoredKeysSource implements IdentitySource {
     if (!isSame) this.#listeners.changed();
   }
 
-  async #read(path: string, version: string, known: Entry | undefined, signal: AbortSignal): Promise<Entry> {
-    try {
-      const key = await this.#key(path, signal);
-      if (key === undefined) return { version };
-      const { publicKey, comment, privateHalf } = key;
-      if (publicKey !== undefined) {
-        return { version, identity: this.#identity(path, publicKey, comment, privateHalf, known?.identity) };
-      }
-      return "locked" in privateHalf
-        ? await this.#readNameless(path, version, { locked: privateHalf.locked, comment }, signal)
-        : { version };
-    } catch (error) {
-      signal.throwIfAborted();
-      if (error instanceof SshProtocolError) return { version, fault: messageOf(error) };
-      const fault = publicMessage(error);
-      // A known key stays usable while the store is down.
-      const isUsable =
-        error instanceof SecretStoreError && isStoreWide(error) && known?.identity !== undefined;
-      return { version: undefined, fault, ...(isUsable && { identity: known.identity }) };
-    }
-  }
-
-  /** A key whose public half shows only when it is opened. */
-  async #readNameless(
-    path: string,
-    version: string,
-    nameless: NonNullable<Entry["nameless"]>,
-    signal: AbortSignal,
-  ): Promise<Entry> {
-    const { locked, comment } = nameless;
-    const entry = {
-      version,
-      nameless,
-      fault: "its public half is not known before it is unlocked; add the field public_key to the secret",
-    };
-    if (locked.passphrase === undefined) return entry;
-    try {
-      const pair = await this.#parts.opener.open(locked.text, locked.passphrase, signal);
-      const identity = this.#identity(path, pair.publicKey, comment, { locked }, undefined);
-      identity.adopt(pair);
-      return { version, identity };
-    } catch (error) {
-      if (error instanceof SshProtocolError && error.code === "wrong_passphrase") return entry;
-      throw error;
-    }
-  }
-
-  /** @throws SecretStoreError, SshProtocolError */
-  async #key(path: string, signal: AbortSignal): Promise<StoredKey | undefined> {
-    return readStoredKey((await this.#parts.secrets.read(path, signal)).fields);
-  }
-
-  #identity(
-    path: string,
-    publicKey: PublicKey,
-    comment: string,
-    privateHalf: StoredKey["privateHalf"],
-    before: StoredIdentity | undefined,
-  ): StoredIdentity {
-    const { opener, questions, clock, signIn } = this.#parts;
-    const { restrictions, lifetimeMs } = this.#settings;
-    const identity = new StoredIdentity(
-      {
-        path,
-        publicKey,
-        comment: comment === "" ? path : comment,
-        restrictions,
-        lifetimeMs,
-        reload: async (signal) => {
-          await signIn.settled(signal);
-          const key = await this.#key(path, signal);
-          if (key === undefined)
-            throw new SshProtocolError("bad_text", "the secret has no private key any more");
-          return key.privateHalf;
-        },
-        opener,
-        questions,
-        onChange: () => this.#listeners.changed(),
-        clock,
-      },
-      privateHalf,
-    );
-    // A new version of the secret with the same key needs no passphrase again.
-    const unlocked = before?.unlocked;
-    if (unlocked !== undefined) identity.adopt(unlocked.pair, unlocked);
-    const now = clock.monotonic();
-    this.#made = this.#made.filter(({ pair, until }) => now < until && !identity.adopt(pair));
-    return identity;
-  }
-
   /** @throws AgentRefusal */
   async #unlockNameless(path: string, passphrase: Secret, signal: AbortSignal): Promise<void> {
-    const before = this.#entries;
-    const entry = before.get(path);
-    if (entry?.nameless === undefined) return;
-    const { locked, comment } = entry.nameless;
-    let pair: KeyPair;
-    try {
-      pair = await this.#parts.opener.open(locked.text, passphrase, signal);
-    } catch (error) {
-      if (!(error instanceof SshProtocolError)) throw error;
-      const isWrong = error.code === "wrong_passphrase";
-      throw new AgentRefusal(
-        isWrong ? "passphrase_wrong" : "key_unusable",
-        `cannot open the key ${path}: ${messageOf(error)}`,
-      );
-    }
+    const entry = this.#entries.get(path);
+    const nameless = entry?.nameless;
+    if (entry === undefined || nameless === undefined) return;
+    const opened = await this.#reader.openNameless(path, { ...entry, nameless }, passphrase, signal);
     if (this.#entries.get(path) !== entry) {
+      opened.identity?.forget();
       throw new AgentRefusal(
         "locked",
         `the key ${path} has changed, or was locked again, while it was opened`,
       );
     }
-    const identity = this.#identity(path, pair.publicKey, comment, { locked }, undefined);
-    identity.adopt(pair);
-    this.#entries = new Map([...this.#entries, [path, { version: entry.version, identity }]]);
+    this.#entries = new Map([...this.#entries, [path, opened]]);
     this.#listeners.changed();
   }
-}
-
-function stampOf({ version, createdAt }: SecretVersion): string {
-  return `${version}@${createdAt}`;
 }
