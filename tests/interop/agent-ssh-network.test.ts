@@ -26,7 +26,7 @@ async function withForward(action: (stand: SshStand, network: TestNetwork) => Pr
 }
 
 /** Waits until the forward is noticed to be down, which must not take long. */
-async function lost(stand: SshStand): Promise<RemoteView> {
+async function assertLost(stand: SshStand): Promise<RemoteView> {
   const began = performance.now();
   const remote = await stand.state("offline");
   assert.ok(performance.now() - began < NOTICED_MS);
@@ -38,7 +38,7 @@ describe("a forward over a network that fails", { timeout: TIMEOUT_MS }, () => {
   it("notices that the route is gone, says so, and is back soon after the route is", async () => {
     await withForward(async (stand, network) => {
       await network.removeRoute();
-      assert.equal((await lost(stand)).proven, false);
+      assert.equal((await assertLost(stand)).proven, false);
       // Attempts without a route fail immediately, and the waits between them grow.
       await stand.attempts(5);
 
@@ -54,7 +54,7 @@ describe("a forward over a network that fails", { timeout: TIMEOUT_MS }, () => {
   it("notices that packets are lost without a word", async () => {
     await withForward(async (stand, network) => {
       await network.cut();
-      await lost(stand);
+      await assertLost(stand);
       await network.restore();
       // This host's routes are as before: the next attempt comes by the back-off.
       await stand.state("connected");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { OpensshRegress, type LeftOut } from "./openssh-regress-stand.ts";
+import type { LeftOut, OpensshRegress } from "./openssh-regress-stand.ts";
 
 const CERTIFICATES = "certificates come from the store's CA and not from files";
 /** Parts of agent.sh that have no counterpart. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmod, readFile, readdir, writeFile } from "node:fs/promises";
+import { chmod, writeFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -18,6 +18,7 @@ import {
 } from "@devplat/testkit";
 import { agentArgs } from "../../apps/agent/src/surfaces/ssh-agent/server/ssh-agent.test-kit.ts";
 import { PASSPHRASE, sshKeygen } from "../../apps/agent/src/surfaces/ssh-agent/sources/keys.test-kit.ts";
+import { filesBelow, startSshEngine } from "./agent-ssh-agent-stand.ts";
 import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
 
 /*
@@ -31,7 +32,6 @@ let folder: TempFolder;
 let home: Home;
 let running: RunningAgent;
 let token: string;
-let authority: string;
 let plain: Awaited<ReturnType<typeof sshKeygen>>;
 let locked: typeof plain;
 
@@ -48,17 +48,7 @@ before(async () => {
   plain = await sshKeygen(["-t", "ed25519", "-C", "plain"]);
   locked = await sshKeygen(["-t", "ed25519", "-C", "locked"], PASSPHRASE);
   vault = await startVault();
-  await vault.request("POST", "sys/mounts/ssh", { type: "ssh" });
-  await vault.request("POST", "ssh/config/ca", { generate_signing_key: true });
-  const { body } = await vault.request("GET", "ssh/config/ca");
-  authority = String((body["data"] as Readonly<Record<string, unknown>>)["public_key"]);
-  await vault.request("POST", "ssh/roles/login", {
-    key_type: "ca",
-    allow_user_certificates: true,
-    allowed_users: "*",
-    default_extensions: { "permit-pty": "" },
-    max_ttl: "1h",
-  });
+  const authority = await startSshEngine(vault, "login");
   await vault.request("PUT", "sys/policies/acl/ada", { policy: POLICY });
   token = await vault.createUserToken("ada", ["default", "ada"]);
   await vault.put("users/ada/ssh/plain", { private_key: plain.privateText });
@@ -212,11 +202,3 @@ describe("the SSH agent with keys of a real Vault", () => {
     }
   });
 });
-
-/** The content of all files below a folder. */
-async function filesBelow(path: string): Promise<string> {
-  const entries = await readdir(path, { recursive: true, withFileTypes: true });
-  const files = entries.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name));
-  assert.ok(files.length > 3);
-  return (await Promise.all(files.map((file) => readFile(file, "latin1")))).join("\n");
-}
