@@ -1,24 +1,15 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { parseFields, SecretStoreError, type SecretStore } from "@devplat/secret-store";
-import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
-import { EDITABLE, Pages, SecretsSite, STANDS } from "./agent-web/secrets-site.ts";
+import { startTestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
+import { EDITABLE, Pages, siteOf, STANDS } from "./agent-web/secrets-site.ts";
 
 for (const stand of STANDS) {
   describe(`access to the pages of secrets, store ${stand.name}`, () => {
-    let site: SecretsSite;
-    let server: TestServer;
-    let pages: Pages;
-    before(async () => {
-      site = await SecretsSite.start(stand);
-      ({ server, pages } = site);
-    });
-    after(() => site[Symbol.asyncDispose]());
-    const put = (json: string): Promise<string> => site.put(json);
-    const stored = (path: string): Promise<string> => site.stored(path);
+    const site = siteOf(stand);
 
     it("a page that another site opens shows no value, and the own page does [agent 28.2]", async () => {
-      const path = await put('{"a":"on-the-screen"}');
+      const path = await site.put('{"a":"on-the-screen"}');
       for (const query of [
         "?reveal=true",
         "?version=1&reveal=true",
@@ -26,40 +17,40 @@ for (const stand of STANDS) {
         '?part=edit&field="a"',
       ]) {
         for (const from of ["cross-site", "same-site"]) {
-          const { body } = await pages.get(`${path}${query}`, { "Sec-Fetch-Site": from });
+          const { body } = await site.pages.get(`${path}${query}`, { "Sec-Fetch-Site": from });
           assert.doesNotMatch(body, /on-the-screen/, `${query} ${from}`);
         }
         for (const from of ["none", "same-origin"]) {
-          const { body } = await pages.get(`${path}${query}`, { "Sec-Fetch-Site": from });
+          const { body } = await site.pages.get(`${path}${query}`, { "Sec-Fetch-Site": from });
           assert.match(body, /on-the-screen/, `${query} ${from}`);
         }
       }
-      const lines = server.log.length;
-      const shown = await pages.get(`${path}?reveal=true`, { "Sec-Fetch-Site": "cross-site" });
+      const lines = site.server.log.length;
+      const shown = await site.pages.get(`${path}?reveal=true`, { "Sec-Fetch-Site": "cross-site" });
       assert.equal(shown.status, 200);
       assert.match(shown.body, /another site/);
-      assert.equal(server.log.length, lines, "no reveal is logged");
+      assert.equal(site.server.log.length, lines, "no reveal is logged");
     });
 
     it("a form of another page is refused: no Origin, null, another port", async () => {
-      const path = await put('{"a":"1"}');
+      const path = await site.put('{"a":"1"}');
       const form = { action: "delete", confirm: path.slice("tools/".length) };
       for (const origin of ["null", "http://127.0.0.1:1", "https://evil.test"]) {
-        assert.equal((await pages.post(path, form, origin)).status, 403);
+        assert.equal((await site.pages.post(path, form, origin)).status, 403);
       }
-      const bare = await server.send(`/ui/secrets/${path}`, {
+      const bare = await site.server.send(`/ui/secrets/${path}`, {
         method: "POST",
         body: new URLSearchParams(form).toString(),
       });
       assert.equal(bare.status, 403);
-      assert.equal(await stored(path), '{"a":"1"}');
+      assert.equal(await site.stored(path), '{"a":"1"}');
     });
 
     for (const path of ["a/../b", "a/%2e%2e/b", "a//b", "a%2fb", "a%5cb", "a%00", "a%0a", "%ff", "a%252fb"]) {
       it(`paths are never normalised: ${path} is 400`, async () => {
-        assert.equal((await pages.get(path)).status, 400);
+        assert.equal((await site.pages.get(path)).status, 400);
         assert.equal(
-          (await pages.post(path, { action: "add", version: "0", name: "a", text: "1" })).status,
+          (await site.pages.post(path, { action: "add", version: "0", name: "a", text: "1" })).status,
           400,
         );
       });
@@ -68,9 +59,13 @@ for (const stand of STANDS) {
     it("names and values that are markup are shown as text", async () => {
       const name = `<img src=x onerror=alert(1)>"'&`;
       const path = `tools/${name}`;
-      await server.store.write(path, parseFields(JSON.stringify({ [name]: `</textarea><script>${name}` })), {
-        ifVersion: 0,
-      });
+      await site.server.store.write(
+        path,
+        parseFields(JSON.stringify({ [name]: `</textarea><script>${name}` })),
+        {
+          ifVersion: 0,
+        },
+      );
       const url = encodeURIComponent(name);
       const field = encodeURIComponent(JSON.stringify(name));
       for (const target of [
@@ -81,7 +76,7 @@ for (const stand of STANDS) {
         `?q=${url}`,
         "tools/?part=tree",
       ]) {
-        const { body, status } = await pages.get(target);
+        const { body, status } = await site.pages.get(target);
         assert.equal(status, 200, target);
         assert.match(body, /&lt;img/);
         assert.doesNotMatch(body, /<img src=x|<\/textarea><script>/);

@@ -1,3 +1,4 @@
+import { after, before } from "node:test";
 import { Secret, systemClock } from "@devplat/base";
 import { openVaultStore, parseFields, printJson, userRoot, type SecretStore } from "@devplat/secret-store";
 import { startVault, type Vault } from "@devplat/testkit";
@@ -122,4 +123,23 @@ export class SecretsSite implements AsyncDisposable {
     await this.server.stop();
     await this.#close();
   }
+}
+
+/** A site that begins before the tests of a suite, and ends after them. */
+export function siteOf(stand: Stand): Pick<SecretsSite, "server" | "pages" | "put" | "stored"> {
+  let site: SecretsSite;
+  before(async () => {
+    site = await SecretsSite.start(stand);
+  });
+  after(() => site[Symbol.asyncDispose]());
+  return {
+    get server() {
+      return site.server;
+    },
+    get pages() {
+      return site.pages;
+    },
+    put: (json) => site.put(json),
+    stored: (path) => site.stored(path),
+  };
 }
