@@ -18,6 +18,8 @@ const OLDEST_NODE_MAJOR = 26;
 const CORES = availableParallelism();
 /** Files against peers wait half of their time, for intervals and programs: one more than cores keeps those busy. */
 const CONCURRENT_ISOLATED_FILES = CORES + 1;
+/** The checks and the groups of one process each run next to those. They wait, too: so no core is idle while one of them waits. */
+const LANES_BESIDE_ISOLATED = Math.max(1, CORES - 1);
 /** If more files than this fail in one group, they are not run a second time. */
 const MAX_UNSTABLE_FILES = 3;
 
@@ -33,52 +35,66 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const sum = { passed: 0, failed: 0 };
   const broken: string[] = [];
-  if (patterns.length === 0) {
-    for (const name of Object.keys(CHECKS) as (keyof typeof CHECKS)[]) {
-      const begun = performance.now();
-      const isClean = await runCheck(root, name);
-      sum[isClean ? "passed" : "failed"]++;
-      say(name, (performance.now() - begun) / 1000, isClean ? "clean" : "NOT CLEAN");
-    }
-  }
-  const test = async (group: Group): Promise<void> => {
-    const { passed, failed, seconds, broken: reason } = await runTwice(group);
-    sum.passed += passed;
-    sum.failed += failed;
-    say(group.name, seconds, `${passed} passed, ${failed} failed`);
-    if (reason !== undefined) broken.push(`${group.name}: ${reason}`);
+  const repeated: (Group & { readonly failed: number })[] = [];
+  const check = (name: keyof typeof CHECKS) => async (): Promise<void> => {
+    const begun = performance.now();
+    const isClean = await runCheck(root, name);
+    sum[isClean ? "passed" : "failed"]++;
+    say(name, (performance.now() - begun) / 1000, isClean ? "clean" : "NOT CLEAN");
+  };
+  const test = (group: Group) => async (): Promise<void> => {
+    const result = await runGroup(root, group, { concurrency: CONCURRENT_ISOLATED_FILES });
+    sum.passed += result.passed;
+    sum.failed += result.failed;
+    say(group.name, result.seconds, `${result.passed} passed, ${result.failed} failed`);
+    if (result.broken !== undefined) broken.push(`${group.name}: ${result.broken}`);
+    else if (isWorthRepeating(result))
+      repeated.push({ ...group, files: result.failedFiles, failed: result.failed });
   };
   const found = testFiles(root, ".test.ts", patterns);
   const groups = groupFiles(isQuick ? quickFiles(root, found) : found);
-  // A group of one process uses one core. Large groups first: one that begins last runs alone at the end.
-  const waiting = groups
+  // Large groups first: one that begins last runs alone at the end.
+  const together = groups
     .filter(({ isolated }) => !isolated)
     .toSorted((a, b) => b.files.length - a.files.length);
+  const checks = patterns.length === 0 ? (Object.keys(CHECKS) as (keyof typeof CHECKS)[]) : [];
+  const waiting = [...checks.map(check), ...together.map(test)];
   const lane = async (): Promise<void> => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await test(next);
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await next();
   };
-  await Promise.all(Array.from({ length: CORES }, lane));
-  for (const group of groups.filter(({ isolated }) => isolated)) await test(group);
-  // A group that broke is a failure, even if its tests have passed.
+  const isolated = groups.filter((group) => group.isolated).map((group) => test(group)());
+  const lanes = isolated.length > 0 ? LANES_BESIDE_ISOLATED : CORES;
+  await Promise.all([...isolated, ...Array.from({ length: lanes }, lane)]);
+  for (const group of repeated) {
+    if (!(await passesAlone(group))) continue;
+    sum.passed += group.failed;
+    sum.failed -= group.failed;
+  }
+  // A group that broke is a failure, also if no test of it failed.
   sum.failed += broken.length;
   for (const line of broken) process.stdout.write(`BROKEN ${line}\n`);
   process.stdout.write(`${sum.passed} passed, ${sum.failed} failed\n`);
   return sum.failed === 0 && sum.passed > 0 ? 0 : 1;
 }
 
+/** Whether the files that failed run a second time: with `CI` set, and if they are few. */
+function isWorthRepeating({ failedFiles }: GroupResult): boolean {
+  return (
+    process.env["CI"] !== undefined && failedFiles.length > 0 && failedFiles.length <= MAX_UNSTABLE_FILES
+  );
+}
+
 /**
- * Runs a group. With `CI` set, a few files that failed run a second time by themselves. A file that passes then is printed as
- * unstable: it shows a race, but does not fail the run.
+ * Runs files that failed a second time, with nothing else next to them. Those that pass then are printed as unstable: that shows
+ * a race, but does not fail the run.
  */
-async function runTwice(group: Group): Promise<GroupResult> {
-  const first = await runGroup(root, group, { concurrency: CONCURRENT_ISOLATED_FILES });
-  const { failedFiles: files, broken } = first;
-  const isFew = files.length > 0 && files.length <= MAX_UNSTABLE_FILES;
-  if (process.env["CI"] === undefined || broken !== undefined || !isFew) return first;
-  const again = await runGroup(root, { ...group, files }, { concurrency: 1 });
-  if (again.failed > 0 || again.broken !== undefined) return first;
-  for (const file of files) process.stdout.write(`UNSTABLE ${file}: failed, and passed the second time\n`);
-  return { ...first, passed: first.passed + first.failed, failed: 0 };
+async function passesAlone(group: Group): Promise<boolean> {
+  const again = await runGroup(root, group, { concurrency: 1 });
+  if (again.failed > 0 || again.broken !== undefined) return false;
+  for (const file of group.files) {
+    process.stdout.write(`UNSTABLE ${file}: failed, and passed the second time\n`);
+  }
+  return true;
 }
 
 /** Installs missing programs. @returns the reason why no test can run here, or undefined */
