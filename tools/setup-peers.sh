@@ -96,6 +96,7 @@ need() { packages="$packages $*"; }
 have_http_backend || need git
 have_postgres || need postgresql
 have_chromium || need chromium
+have chromium-headless-shell || have google-chrome || need chromium-headless-shell
 have openssl || need openssl
 have nginx || [ -x /usr/sbin/nginx ] || need nginx-light
 have ps || need procps

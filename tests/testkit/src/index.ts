@@ -55,6 +55,7 @@ export { answers, startPeer, type Peer, type PeerCommand } from "./peer.ts";
 export { clientPrograms, goSshClient, type ClientProgram } from "./client-programs.ts";
 export {
   chromiumProgram,
+  headlessChromiumProgram,
   giteaProgram,
   onPath,
   opensshRegressFolder,
