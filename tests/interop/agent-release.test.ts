@@ -77,8 +77,13 @@ rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}, ${LARGE_RUL
 
     it("run syncs, edits a large file in a thread, and serves complete pages [agent 13.7]", async () => {
       const home = await place();
-      const put = await run(program(), ["secrets", "put", "k", "token=one"], { env: home.env });
-      assert.equal(put.code, 0, put.stderr);
+      for (const args of [
+        ["k", "token=one"],
+        ["pair", "token=one", "user=u"],
+      ]) {
+        const put = await run(program(), ["secrets", "put", ...args], { env: home.env });
+        assert.equal(put.code, 0, put.stderr);
+      }
       const child = spawn(program(), ["run"], { env: home.env });
       let output = "";
       child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
@@ -96,6 +101,8 @@ rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}, ${LARGE_RUL
           assert.equal(answer.status, 200, path);
           assert.ok((await answer.text()).length > 100, path);
         }
+        // Characters that the bundle has as escapes.
+        assert.match(await (await fetch(`${url}/ui/secrets/pair`)).text(), /•{8}/);
         await assertEditsLargeFile(home, url, "one", () => output);
       } finally {
         child.kill("SIGTERM");
