@@ -22,7 +22,7 @@ export async function forwardStand(): Promise<SshStand> {
 
 /** Starts the daemon as users run it: the debug log of tests takes time. */
 export async function startDaemon(stand: SshStand): Promise<void> {
-  await stand.startAgent("info");
+  await stand.startAgent({ logLevel: "info" });
 }
 
 /** Replaces all remotes. */

@@ -4,7 +4,7 @@ import { lstat, mkdir, readFile, readdir, rename, symlink } from "node:fs/promis
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { until } from "@devplat/testkit";
+import { AGENT_SOURCES_LAUNCHER, until } from "@devplat/testkit";
 import type { RemoteView } from "../../apps/agent/src/remote-view.ts";
 import { REMOTES, SshStand } from "./agent-ssh-stand.ts";
 
@@ -241,7 +241,7 @@ describe("managed SSH forwards of a running daemon", () => {
       NODE_OPTIONS: `--import ${join(import.meta.dirname, "loaded-modules.ts")}`,
       LOADED_MODULES: list,
     });
-    const running = await stand.startAgent();
+    const running = await stand.startAgent({ launcher: AGENT_SOURCES_LAUNCHER });
     assert.deepEqual((await stand.list()).remotes, []);
     assert.equal(await running.stop(), 0);
     const loaded = await readFile(list, "utf8");

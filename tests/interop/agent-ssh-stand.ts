@@ -17,7 +17,7 @@ import {
 import { requestOverSocket } from "../../apps/agent/src/peers/socket-request.ts";
 import { DaemonClient, type DaemonResponse } from "../../apps/agent/src/surfaces/socket/daemon-client.ts";
 import type { RemoteView } from "../../apps/agent/src/remote-view.ts";
-import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
+import { Home, daemon, type RunningAgent, type DaemonOptions } from "./agent-stand.ts";
 
 export const REMOTES = "/api/v1/ssh/remotes";
 /** Path of the API socket below the home of a stand. */
@@ -95,10 +95,9 @@ export class SshStand {
     return join(this.sshd.home, ".ssh/daemon.test.sock");
   }
 
-  /** @param logLevel default: debug */
-  async startAgent(logLevel?: string): Promise<RunningAgent> {
+  async startAgent(options: DaemonOptions = {}): Promise<RunningAgent> {
     const isReady = async (): Promise<boolean> => (await this.#client.get("/api/v1/status"))?.status === 200;
-    this.agent = await daemon(this.home, isReady, logLevel);
+    this.agent = await daemon(this.home, isReady, options);
     return this.agent;
   }
 

@@ -50,13 +50,20 @@ export interface RunningAgent {
   output(): string;
 }
 
+export interface DaemonOptions {
+  /** Default: debug. */
+  readonly logLevel?: string;
+  /** Default: that of every command. */
+  readonly launcher?: string;
+}
+
 /** Starts `agent run` and waits until it is ready. */
 export async function daemon(
   place: Home,
   ready: () => Promise<boolean>,
-  logLevel = "debug",
+  { logLevel = "debug", launcher = AGENT_LAUNCHER }: DaemonOptions = {},
 ): Promise<RunningAgent> {
-  const child = spawnGroup(AGENT_LAUNCHER, ["run", "--log-level", logLevel], { env: place.env });
+  const child = spawnGroup(launcher, ["run", "--log-level", logLevel], { env: place.env });
   let log = "";
   let output = "";
   child.stderr?.on("data", (chunk: Buffer) => (log += chunk.toString()));

@@ -7,6 +7,7 @@
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
+import { buildTestRelease } from "./agent-release.ts";
 import { CHECKS, runCheck } from "./checks.ts";
 import { groupFiles, quickFiles, testFiles, type Group } from "./files.ts";
 import { runGroup, type GroupResult } from "./group.ts";
@@ -18,8 +19,6 @@ const OLDEST_NODE_MAJOR = 26;
 const CORES = availableParallelism();
 /** Files against peers wait half of their time, for intervals and programs: one more than cores keeps those busy. */
 const CONCURRENT_ISOLATED_FILES = CORES + 1;
-/** The checks and the groups of one process each run next to those. They wait, too: so no core is idle while one of them waits. */
-const LANES_BESIDE_ISOLATED = Math.max(1, CORES - 1);
 /** If more files than this fail in one group, they are not run a second time. */
 const MAX_UNSTABLE_FILES = 3;
 
@@ -59,17 +58,20 @@ async function main(args: readonly string[]): Promise<number> {
     .toSorted((a, b) => b.files.length - a.files.length);
   const checks = patterns.length === 0 ? (Object.keys(CHECKS) as (keyof typeof CHECKS)[]) : [];
   const waiting = [...checks.map(check), ...together.map(test)];
+  // A group of one process uses one core. All of them run next to the isolated one, which is the longest.
   const lane = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await next();
   };
+  const release = await buildTestRelease();
+  process.env["TEST_AGENT_LAUNCHER"] = release.launcher;
   const isolated = groups.filter((group) => group.isolated).map((group) => test(group)());
-  const lanes = isolated.length > 0 ? LANES_BESIDE_ISOLATED : CORES;
-  await Promise.all([...isolated, ...Array.from({ length: lanes }, lane)]);
+  await Promise.all([...isolated, ...Array.from({ length: CORES }, lane)]);
   for (const group of repeated) {
     if (!(await passesAlone(group))) continue;
     sum.passed += group.failed;
     sum.failed -= group.failed;
   }
+  await release.remove();
   // A group that broke is a failure, also if no test of it failed.
   sum.failed += broken.length;
   for (const line of broken) process.stdout.write(`BROKEN ${line}\n`);

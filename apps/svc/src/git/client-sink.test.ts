@@ -36,7 +36,7 @@ describe("ClientSink", () => {
   const closed = async (response: SlowResponse): Promise<void> => {
     const alive = setInterval(() => undefined, 1000);
     try {
-      await once(response, "close", { signal: AbortSignal.timeout(5000) });
+      await once(response, "close", { signal: AbortSignal.timeout(60_000) });
     } finally {
       clearInterval(alive);
     }
