@@ -371,15 +371,22 @@ web: { enabled: true, listen: "127.0.0.1:0" }
     assert.equal(await hasFile(stand.file), false);
   });
 
-  it("list shows lent tokens without their text, and revoke ends them [agent 36.1]", async () => {
+  it("add says what the store adds, list shows lent tokens, revoke ends them [agent 36.1]", async () => {
     const vault = await startVault();
     try {
       await writePolicies(vault);
       await using stand = await SshStand.start({}, vaultSection(vault));
       const own = await vault.createUserToken("ada", ["user"]);
+      const found = (await vault.request("POST", "auth/token/lookup", { token: own })).body["data"];
+      const entity = `identity/entity/id/${(found as { entity_id: string }).entity_id}`;
+      await vault.request("POST", entity, { policies: ["of-entity"] });
       await stand.home.write(".daemon-token", own);
       await stand.startAgent();
-      assertCode(0, await stand.ssh("add", ...target(stand.sshd), "--accept-host-key"), stand.agent?.log());
+      const add = ["add", ...target(stand.sshd), "--accept-host-key", "--policies", "user"];
+      const added = assertCode(0, await stand.ssh(...add), stand.agent?.log());
+      assert.match(added.stdout, /^the store adds +of-entity$/m);
+      const status = await stand.home.ok("status");
+      assert.match(status, /^127\.0\.0\.1: the store adds to its tokens: of-entity$/m);
       await stand.state("connected");
       const lent = tokenIn(await stand.remote("/api/v1/token"));
       assert.notEqual(lent, own);

@@ -81,6 +81,7 @@ function childTokens(
       const token = signIn.token();
       return token && { token, expiresAt: signIn.state().info?.expiresAt };
     },
+    identityPolicies: () => signIn.state().info?.identityPolicies ?? [],
     clock,
     logger,
   });

@@ -21,6 +21,7 @@ const PARENT: TokenInfo = {
   entityId: undefined,
   displayName: "ada",
   policies: [],
+  identityPolicies: [],
   ttlSeconds: 60,
   creationTtlSeconds: 60,
   expiresAt: undefined,

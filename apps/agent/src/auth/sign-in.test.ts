@@ -27,6 +27,7 @@ const INFO: TokenInfo = {
   entityId: undefined,
   displayName: "token",
   policies: [],
+  identityPolicies: [],
   ttlSeconds: undefined,
   creationTtlSeconds: 0,
   expiresAt: undefined,

@@ -20,6 +20,7 @@ const INFO: TokenInfo = {
   entityId: "e",
   displayName: "ada",
   policies: [],
+  identityPolicies: [],
   ttlSeconds: undefined,
   creationTtlSeconds: 0,
   expiresAt: undefined,

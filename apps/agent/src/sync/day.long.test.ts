@@ -100,6 +100,7 @@ class CentralStore {
       entityId: "ada",
       displayName: "ada",
       policies: [],
+      identityPolicies: [],
       ttlSeconds: ttlMs / 1000,
       creationTtlSeconds: TOKEN_MS / 1000,
       expiresAt: this.#clock.now() + ttlMs,

@@ -9,6 +9,8 @@ export interface TokenInfo {
   readonly entityId: string | undefined;
   readonly displayName: string;
   readonly policies: readonly string[];
+  /** Policies of the entity and of its groups, which Vault adds to every token of the entity. */
+  readonly identityPolicies: readonly string[];
   /** Remaining time to live in seconds. Undefined for a token that does not end. */
   readonly ttlSeconds: number | undefined;
   /** Time to live at creation, in seconds. 0 for a token that does not end. */
@@ -27,6 +29,7 @@ export function readTokenInfo(data: ResponsePart, now: number): TokenInfo {
     entityId: data.get("entity_id").or("", (part) => part.string()) || undefined,
     displayName: data.get("display_name").or("", (part) => part.string()),
     policies: data.get("policies").or<readonly string[]>([], (part) => part.strings()),
+    identityPolicies: data.get("identity_policies").or<readonly string[]>([], (part) => part.strings()),
     ttlSeconds: ends ? ttl : undefined,
     creationTtlSeconds,
     expiresAt: ends

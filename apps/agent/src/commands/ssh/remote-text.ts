@@ -59,8 +59,10 @@ export function remoteLines(remotes: readonly ShownRemote[]): string[] {
 
 function faultsOf({ host, error, tokens }: ShownRemote): string[] {
   const problem = tokens?.problem ?? null;
+  const added = tokens?.added_policies ?? [];
   return [
     ...(error === null ? [] : [`${host}: ${error.class}: ${error.message}`, `  ${error.advice}`]),
+    ...(added.length === 0 ? [] : [`${host}: the store adds to its tokens: ${added.join(", ")}`]),
     ...(tokens?.asking === true
       ? [
           `${host}: waits for a token: '${BRAND.command} ssh allow ${host}' or '${BRAND.command} ssh refuse ${host}'`,

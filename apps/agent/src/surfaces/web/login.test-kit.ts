@@ -37,6 +37,7 @@ const info: TokenInfo = {
   creationTtlSeconds: 0,
   renewable: false,
   policies: [],
+  identityPolicies: [],
 };
 
 /** A login against a store that exists only in these lines; a successful one signs the view in. */

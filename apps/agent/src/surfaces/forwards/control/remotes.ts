@@ -10,7 +10,7 @@ import type { Forwards } from "../forwards.ts";
 import type { LearnedKeys, LearnOptions } from "../host-keys.ts";
 import { ConnectionError } from "../openssh/failure.ts";
 import type { NewRemote, RemoteControl, RemoteEdit, UnconfirmedKey } from "../remote-control.ts";
-import type { TokenLender } from "../tokens/token-lender.ts";
+import { loanSettings, type TokenLender } from "../tokens/token-lender.ts";
 import { remoteDocument, StateTimes } from "./remote-document.ts";
 import { ChangeListeners } from "../../../change-listeners.ts";
 
@@ -214,7 +214,10 @@ export class Remotes implements RemoteControl {
   #document(entry: RemoteEntry): RemoteView {
     const { forwards, lender, trust } = this.#parts;
     const forward = forwards.list().find((each) => sameHost(each.entry.host, entry.host));
-    return remoteDocument({ entry, forward, loan: lender.status(entry.host), trust: trust() }, this.#times);
+    return remoteDocument(
+      { entry, forward, loan: lender.status(entry.host, loanSettings(entry)), trust: trust() },
+      this.#times,
+    );
   }
 
   #changed(): void {

@@ -29,6 +29,8 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
   let client: VaultClient;
   let folder: TempFolder;
   let parent: ParentToken | undefined;
+  /** Policies of the parent's identity. */
+  let ofParent: readonly string[];
   let clock: HandClock;
   let journal: ChildJournal;
   let tokens: ChildTokens;
@@ -49,6 +51,7 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
     clock = new HandClock();
     clock.jump(Date.now() - clock.now());
     parent = { token: new Secret(vault.rootToken), displayName: "root" };
+    ofParent = [];
     ({ journal, tokens, store } = make());
   });
   afterEach(async () => {
@@ -68,7 +71,8 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
     });
     const own = (): { token: Secret; expiresAt: undefined } | undefined =>
       parent && { token: parent.token, expiresAt: undefined };
-    const parts = { store: children, journal: written, own, clock, logger: silentLogger };
+    const identityPolicies = (): readonly string[] => ofParent;
+    const parts = { store: children, journal: written, own, identityPolicies, clock, logger: silentLogger };
     return { journal: written, tokens: new ChildTokens(parts), store: children };
   }
   const lookup = async (token: Secret): Promise<Record<string, unknown>> =>
@@ -105,16 +109,26 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
     });
     parent = { token: new Secret(userToken), displayName: "userpass-alice" };
     const settings = { ...SETTINGS, policies: ["reader"] };
+    // Before the first token, the identity of the parent tells.
+    ofParent = (await client.lookupSelf({ token: parent.token })).identityPolicies;
+    assert.deepEqual(tokens.status("dev", settings).addedPolicies, ["of-entity"]);
+    for (const other of [
+      SETTINGS,
+      { ...settings, lend: "own" as const },
+      { ...settings, policies: ofParent },
+    ])
+      assert.deepEqual(tokens.status("dev", other).addedPolicies, []);
+    ofParent = [];
     const { token } = await tokens.lend("dev", settings);
     const child = await lookup(token);
     assert.deepEqual([child["policies"], child["entity_id"]], [["default", "reader"], found["entity_id"]]);
-    assert.deepEqual(tokens.status("dev").addedPolicies, ["of-entity"]);
+    assert.deepEqual(tokens.status("dev", settings).addedPolicies, ["of-entity"]);
     await assert.rejects(
       tokens.lend("strict", { ...settings, policiesStrict: true }),
       notLendable(/the store adds: of-entity/),
     );
-    assert.deepEqual(tokens.status("strict").tokens, []);
-    assert.match(tokens.status("strict").problem ?? "", /of-entity/);
+    assert.deepEqual(tokens.status("strict", SETTINGS).tokens, []);
+    assert.match(tokens.status("strict", SETTINGS).problem ?? "", /of-entity/);
     const allowed = { ...settings, policies: ["reader", "of-entity"], policiesStrict: true };
     await assert.rejects(
       tokens.lend("more", allowed),
@@ -122,7 +136,7 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
     );
     await vault.request("POST", `identity/entity/id/${String(found["entity_id"])}`, { policies: ["reader"] });
     await tokens.lend("strict", { ...settings, policiesStrict: true });
-    assert.equal(tokens.status("strict").problem, undefined);
+    assert.equal(tokens.status("strict", SETTINGS).problem, undefined);
   });
 
   it("a token that may not create children lends nothing, and never itself", async () => {
@@ -138,7 +152,7 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
       (await tokens.lend("dev", { ...SETTINGS, lend: "own" })).token.reveal(),
       parent.token.reveal(),
     );
-    assert.deepEqual(tokens.status("dev").tokens, []);
+    assert.deepEqual(tokens.status("dev", SETTINGS).tokens, []);
     parent = undefined;
     await assert.rejects(tokens.lend("dev", SETTINGS), notLendable(/nobody is signed in/));
   });
@@ -150,11 +164,11 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
     const second = await tokens.lend("dev", SETTINGS);
     assert.notEqual(second.token.reveal(), first.token.reveal());
     assert.ok(await isLive(first.token));
-    assert.equal(tokens.status("dev").tokens.length, 2);
+    assert.equal(tokens.status("dev", SETTINGS).tokens.length, 2);
     await tokens.lend("dev", SETTINGS);
     await until(async () => !(await isLive(first.token)));
     assert.deepEqual(
-      tokens.status("dev").tokens.map(({ handouts, lastUsedAt }) => [handouts, lastUsedAt]),
+      tokens.status("dev", SETTINGS).tokens.map(({ handouts, lastUsedAt }) => [handouts, lastUsedAt]),
       [[2, clock.now()]],
     );
   });
@@ -204,7 +218,7 @@ describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
     });
     await assert.rejects(tokens.lend("dev", SETTINGS), notLendable(/the forward has ended/));
     assert.equal(await original(checked[0] ?? assert.fail()), false);
-    assert.deepEqual([tokens.status("dev").tokens, await journal.read()], [[], []]);
+    assert.deepEqual([tokens.status("dev", SETTINGS).tokens, await journal.read()], [[], []]);
   });
 
   it("a reason why nothing is lent is followed until it is gone, and leaves no child", async () => {

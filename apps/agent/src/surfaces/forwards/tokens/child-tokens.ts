@@ -37,7 +37,7 @@ export interface LentTokenStatus {
 
 export interface LendingStatus {
   readonly tokens: readonly LentTokenStatus[];
-  /** Policies of lent tokens that were not asked for: the store adds those of the identity. */
+  /** Policies of lent tokens, or of the next one, that were not asked for: the store adds those of the identity. */
   readonly addedPolicies: readonly string[];
   /** Why nothing could be lent at the last request. */
   readonly problem: string | undefined;
@@ -48,6 +48,8 @@ export interface ChildTokensParts {
   readonly journal: ChildJournal;
   /** The daemon's own token, for `lend: own`; undefined while nobody is signed in. */
   readonly own: () => LentToken | undefined;
+  /** Policies that the store adds to the daemon's own token because of its identity, and so to its children. */
+  readonly identityPolicies: () => readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -64,7 +66,6 @@ interface Borrower {
   current: Child | undefined;
   /** Children before it. They are revoked once it has been used. */
   former: Child[];
-  addedPolicies: readonly string[];
   problem: string | undefined;
   /** Requests of one borrower, one after another: two must not be granted a child each. */
   readonly turns: Serializer;
@@ -182,16 +183,19 @@ export class ChildTokens {
     await this.#writeJournal();
   }
 
-  status(owner: string): LendingStatus {
-    const now = this.#parts.clock.now();
-    const { current, former = [], addedPolicies = [], problem } = this.#borrowers.get(owner) ?? {};
+  /** @param settings of the borrower, for the policies of its next token while it has none */
+  status(owner: string, settings: Pick<LendSettings, "lend" | "policies">): LendingStatus {
+    const { clock, identityPolicies } = this.#parts;
+    const now = clock.now();
+    const { current, former = [], problem } = this.#borrowers.get(owner) ?? {};
+    const added = addedPolicies(current?.identityPolicies ?? identityPolicies(), settings);
     const children = [...former, ...(current === undefined ? [] : [current])].filter(
       (each) => each.expiresAt > now,
     );
     const tokens = children.map(({ createdAt, expiresAt, lastUsedAt, handouts }) => {
       return { createdAt, expiresAt, lastUsedAt, handouts };
     });
-    return { tokens, addedPolicies, problem };
+    return { tokens, addedPolicies: added, problem };
   }
 
   #borrower(owner: string): Borrower {
@@ -200,7 +204,6 @@ export class ChildTokens {
     const borrower: Borrower = {
       current: undefined,
       former: [],
-      addedPolicies: [],
       problem: undefined,
       turns: new Serializer(),
       epoch: 0,
@@ -247,7 +250,7 @@ export class ChildTokens {
     try {
       // Written down before anybody has it: from now on the next start can revoke it.
       await this.#writeJournal();
-      await this.#check(child, borrower, settings);
+      await this.#check(child, settings);
       if (borrower.epoch !== epoch) throw ended();
       await take(child);
     } catch (error) {
@@ -260,16 +263,15 @@ export class ChildTokens {
   }
 
   /** @throws ForwardError `token_not_lendable` for a child that must not be handed out */
-  async #check(child: Child, borrower: Borrower, { policies, policiesStrict }: LendSettings): Promise<void> {
-    const added = policies === undefined ? [] : withoutAll(child.identityPolicies, policies);
-    borrower.addedPolicies = added;
+  async #check(child: Child, settings: LendSettings): Promise<void> {
+    const added = addedPolicies(child.identityPolicies, settings);
     if (!(await this.#parts.store.isLive(child.token))) {
       throw notLendable(
         "the child token may not look itself up",
         "Add 'default' or an equal policy to 'policies', and to the workstation's own token.",
       );
     }
-    if (policiesStrict && added.length > 0) {
+    if (settings.policiesStrict && added.length > 0) {
       throw notLendable(
         `the store adds: ${added.join(", ")}`,
         "Add them to 'policies', or set 'policies_strict: false'.",
@@ -325,6 +327,11 @@ function ended(): ForwardError {
   return notLendable("the forward has ended");
 }
 
-function withoutAll(all: readonly string[], known: readonly string[]): string[] {
-  return all.filter((each) => !known.includes(each));
+/** Policies of a child that its settings do not name. Without a list it has all policies of its parent. */
+function addedPolicies(
+  identityPolicies: readonly string[],
+  { lend, policies }: Pick<LendSettings, "lend" | "policies">,
+): string[] {
+  if (lend === "own" || policies === undefined) return [];
+  return identityPolicies.filter((each) => !policies.includes(each));
 }

@@ -47,6 +47,7 @@ export class PeerSocketLoan {
   }
 
   status(): LoanStatus {
-    return this.#parts.lender.status(PEER_SOCKET_BORROWER);
+    const { lender, settings } = this.#parts;
+    return lender.status(PEER_SOCKET_BORROWER, settings);
   }
 }

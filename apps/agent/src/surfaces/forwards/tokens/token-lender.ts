@@ -101,9 +101,9 @@ export class TokenLender {
     return true;
   }
 
-  status(borrower: string): LoanStatus {
+  status(borrower: string, settings: LoanSettings): LoanStatus {
     const key = keyOf(borrower);
-    const lending = this.#parts.children?.status(key);
+    const lending = this.#parts.children?.status(key, settings);
     return {
       tokens: lending?.tokens ?? [],
       addedPolicies: lending?.addedPolicies ?? [],
