@@ -10,11 +10,11 @@ import type { DaemonView } from "../status.ts";
 import { ForwardConnection, type ConnectionParts } from "../surfaces/forwards/connection.ts";
 import type { BuiltForwards } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { ForwardsSurface } from "../surfaces/forwards/control/forwards-surface.ts";
+import { PlainConnections } from "../surfaces/forwards/control/plain-connections.ts";
 import { Remotes } from "../surfaces/forwards/control/remotes.ts";
 import { TrialConnections } from "../surfaces/forwards/control/trial-connections.ts";
 import { defaultRemoteSocket } from "../surfaces/forwards/file/remote-entry.ts";
 import { RemotesFile } from "../surfaces/forwards/file/remotes-file.ts";
-import type { OpenConnection } from "../surfaces/forwards/forward.ts";
 import { Forwards } from "../surfaces/forwards/forwards.ts";
 import { learnHostKeys } from "../surfaces/forwards/host-keys.ts";
 import { NetworkWatch, systemView } from "../surfaces/forwards/network-watch.ts";
@@ -84,9 +84,16 @@ export function assembleForwards(host: Host, parts: ForwardsFoundation): BuiltFo
     identityAgent: async ({ host: name }, { userAgent, knownHosts }) =>
       await identities.socketFor(name, { relay: userAgentSocket(userAgent, host), knownHosts }),
   };
-  const trials = new TrialConnections(checkedOpen(connections, settings));
+  const checkVersion = versionCheck(ssh, settings);
+  const dialler =
+    (host.platform ?? process.platform) === "win32"
+      ? new PlainConnections(connections, checkVersion)
+      : new TrialConnections(async (entry, former, signal) => {
+          await checkVersion();
+          return await ForwardConnection.open(connections, entry, former, signal);
+        });
   const forwards = new Forwards({
-    open: trials.open,
+    open: dialler.open,
     network: new NetworkWatch({ view: systemView, clock }),
     clock,
     logger,
@@ -104,7 +111,7 @@ export function assembleForwards(host: Host, parts: ForwardsFoundation): BuiltFo
     forwards,
     lender,
     learn: (entry, options, signal) => learnHostKeys(learning, entry, options, signal),
-    dial: (entry, signal) => trials.dial(entry, signal),
+    dial: (entry, signal) => dialler.dial(entry, signal),
     trust: connections.trust,
     clock,
     logger,
@@ -133,15 +140,13 @@ function userAgentSocket(
   return path?.startsWith("/") === true ? path : undefined;
 }
 
-/** Opens connections, once the program is known to be new enough. Another `ssh.command` is checked again. */
-function checkedOpen(parts: ConnectionParts, settings: () => { readonly command: string }): OpenConnection {
+/** Checks once that the program is new enough. Another `ssh.command` is checked again. */
+function versionCheck(ssh: SshProgram, settings: () => { readonly command: string }): () => Promise<void> {
   let checked: string | undefined;
-  return async (entry, former, signal) => {
+  return async () => {
     const { command } = settings();
-    if (checked !== command) {
-      await parts.ssh.checkVersion();
-      checked = command;
-    }
-    return await ForwardConnection.open(parts, entry, former, signal);
+    if (checked === command) return;
+    await ssh.checkVersion();
+    checked = command;
   };
 }

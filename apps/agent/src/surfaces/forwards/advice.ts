@@ -28,6 +28,9 @@ const DISK_ADVICE: Readonly<Record<DiskFault, string>> = {
   full: "Free space on HOST, or files if it has no inodes left ('df -i').",
   "read-only": "Ask the administrator of HOST why its disk is read-only.",
 };
+/** For a system whose OpenSSH cannot keep a forward up. */
+const UNSUPPORTED_ADVICE =
+  "Run the daemon on Linux or macOS, such as in WSL. The remote is kept for the time when this works here.";
 /** For a remote that was not saved. */
 const NEW_SOCKET_ADVICE = `Remove the remote socket if no other workstation uses it, or choose another one by '${BRAND.command} ssh add HOST --socket PATH'.`;
 /** For a host whose key is neither pinned nor signed by an authority. */
@@ -58,5 +61,6 @@ function newRemoteText(failure: Failure): string {
 function textFor(failure: Failure): string {
   if (failure.ownForward !== undefined) return OWN_FORWARD_ADVICE;
   if (failure.disk !== undefined) return DISK_ADVICE[failure.disk];
+  if (failure.unsupported === true) return UNSUPPORTED_ADVICE;
   return failure.withoutSftp === undefined ? ADVICE[failure.class] : SFTP_ADVICE;
 }

@@ -1,12 +1,10 @@
 import type { Clock, Logger } from "@devplat/base";
+import { configurationOf } from "./connection-files.ts";
 import type { RemoteEntry } from "./file/remote-entry.ts";
-import { configuredHosts } from "./openssh/connection-configuration.ts";
-import type { ConnectionPaths, ControlFolder } from "./openssh/control-folder.ts";
+import type { ControlFolder } from "./openssh/control-folder.ts";
 import { ConnectionError, type Failure } from "./openssh/failure.ts";
-import { knownHostsText } from "./openssh/known-hosts.ts";
 import { Master } from "./openssh/master.ts";
 import type { ProcessLimits } from "./openssh/process-limits.ts";
-import { findRoute, type Route } from "./openssh/route.ts";
 import type { SshProgram } from "./openssh/ssh-program.ts";
 import type { ResolveHost } from "./openssh/user-configuration.ts";
 import { proofOf } from "./proof.ts";
@@ -101,27 +99,13 @@ export class ForwardConnection {
     const { folder, clock } = parts;
     await folder.prepare();
     const paths = folder.paths(entry.host);
-    const route = await findRoute(entry, parts.resolve);
-    const knownHosts = await writeKnownHosts(parts, paths, route, entry);
-    const peer = await parts.peers.listen(paths.peer, entry);
-    const hostOf = (nonce: string): string | undefined => parts.peers.hostOf(nonce);
-    const ends = { probe: paths.probe, peer: paths.peer, nonce: peer.nonce, hostOf };
+    let peer: PeerSocket | undefined;
     let master: Master | undefined;
     try {
-      const hostKey = parts.trust().ignoreHostKeys ? "ignore" : "verify";
-      if (hostKey === "ignore") {
-        parts.logger.warn(
-          { host: entry.host },
-          "host keys are not checked: ssh.insecure_ignore_host_key is on",
-        );
-      }
-      const configuration = {
-        hosts: configuredHosts(route, (_, index) => ({ knownHostsFile: paths.knownHosts(index), hostKey })),
-        identityAgent: await parts.identityAgent(entry, {
-          userAgent: route.at(-1)?.identityAgent,
-          knownHosts,
-        }),
-      };
+      const configuration = await configurationOf(parts, paths, entry);
+      peer = await parts.peers.listen(paths.peer, entry);
+      const hostOf = (nonce: string): string | undefined => parts.peers.hostOf(nonce);
+      const ends = { probe: paths.probe, peer: paths.peer, nonce: peer.nonce, hostOf };
       master = await Master.connect(parts, paths, configuration, signal);
       const made = await unlessEnded(
         makeRemoteSocket({ master, ends, socket: entry.remote_socket, former }),
@@ -131,7 +115,7 @@ export class ForwardConnection {
       );
       return new ForwardConnection({ ...made, master, peer, ends }, clock);
     } catch (error) {
-      await Promise.all([master?.end(), peer.close()]);
+      await Promise.all([master?.end(), peer?.close()]);
       await folder.discard(paths);
       throw error;
     }
@@ -188,25 +172,6 @@ export class ForwardConnection {
     const { master, peer } = this.#made;
     await Promise.all([master.end(), peer.close()]);
   }
-}
-
-/** @returns the text of all files */
-async function writeKnownHosts(
-  { folder, trust }: ConnectionParts,
-  paths: ConnectionPaths,
-  route: Route,
-  entry: RemoteEntry,
-): Promise<string> {
-  const { authorities } = trust();
-  const texts = await Promise.all(
-    route.map(async ({ hostName, keyName }, index) => {
-      const pin = index === route.length - 1 ? entry.host_key : entry.hop_keys?.[keyName];
-      const text = knownHostsText(hostName, { pin, authorities });
-      await folder.write(paths.knownHosts(index), text);
-      return text;
-    }),
-  );
-  return texts.join("");
 }
 
 /** The result of an action on a connection. When the connection ends, its reason counts, not the action's. */

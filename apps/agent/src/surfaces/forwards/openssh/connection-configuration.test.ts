@@ -222,6 +222,19 @@ describe("the configuration of a connection, as ssh reads it", () => {
     }
     assert.ok((await read(text, "hop1+")).includes("stricthostkeychecking true"));
   });
+
+  it("takes paths of Windows, with slashes", () => {
+    const route: Route = [host("dev", { identityFiles: ["C:\\Users\\me\\.ssh\\id"] })];
+    const knownHostsFile = "C:\\Users\\me\\known";
+    const hosts = configuredHosts(route, () => ({ knownHostsFile, hostKey: "verify" }));
+    const text = connectionConfiguration({ hosts, identityAgent: undefined, platform: "win32" });
+    assert.match(text, /^ {2}UserKnownHostsFile "C:\/Users\/me\/known"$/m);
+    assert.match(text, /^ {2}IdentityFile "C:\/Users\/me\/\.ssh\/id"$/m);
+    assert.throws(
+      () => connectionConfiguration({ hosts, identityAgent: undefined, platform: "linux" }),
+      (error) => error instanceof ForwardError && error.code === "configuration_refused",
+    );
+  });
 });
 
 describe("the known_hosts file of a connection", () => {

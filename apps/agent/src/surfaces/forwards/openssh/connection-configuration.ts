@@ -85,6 +85,8 @@ export interface ConnectionConfiguration {
   readonly hosts: readonly ConfiguredHost[];
   /** Socket of the SSH agent to use instead of the user's. */
   readonly identityAgent: string | undefined;
+  /** The system that ssh runs on. Default: this one. */
+  readonly platform?: NodeJS.Platform;
 }
 
 /** @param settingsOf the files and the mode of a host, by its place on the route */
@@ -101,12 +103,19 @@ export function configuredHosts(
  *
  * @throws ForwardError `configuration_refused` for a value that ssh's syntax cannot carry
  */
-export function connectionConfiguration({ hosts, identityAgent }: ConnectionConfiguration): string {
+export function connectionConfiguration({
+  hosts,
+  identityAgent,
+  platform = process.platform,
+}: ConnectionConfiguration): string {
+  // OpenSSH for Windows takes both separators, and a backslash is refused below.
+  const toPath = (path: string): string => (platform === "win32" ? path.replaceAll("\\", "/") : path);
   const aliases = hosts.map((_, index) => (index === hosts.length - 1 ? REMOTE_ALIAS : `hop${index + 1}+`));
   const blocks = hosts.map((each, index) => {
-    const options = { ...hostOptions(each, identityAgent), ...SAME_FOR_ALL };
+    const knownHostsFile = toPath(each.knownHostsFile);
+    const options = { ...hostOptions({ ...each, knownHostsFile }, identityAgent), ...SAME_FOR_ALL };
     const lines = Object.entries(options).map(([key, value]) => `  ${key} ${value}\n`);
-    return `Host ${aliases[index]}\n${lines.join("")}${keyLines(each.host)}${proxyLine(each.host, aliases[index - 1])}`;
+    return `Host ${aliases[index]}\n${lines.join("")}${keyLines(each.host, toPath)}${proxyLine(each.host, aliases[index - 1])}`;
   });
   return `IgnoreUnknown ${LATER_OPTIONS.join(",")}\n${blocks.join("")}`;
 }
@@ -132,8 +141,9 @@ function hostOptions(
   };
 }
 
-function keyLines(host: RouteHost): string {
-  const line = (key: string, value: string): string => `  ${key} ${quoted(key, withName(value, host))}\n`;
+function keyLines(host: RouteHost, toPath: (path: string) => string): string {
+  const line = (key: string, value: string): string =>
+    `  ${key} ${quoted(key, toPath(withName(value, host)))}\n`;
   return [
     ...host.identityFiles.map((path) => line("IdentityFile", path)),
     ...host.certificateFiles.map((path) => line("CertificateFile", path)),

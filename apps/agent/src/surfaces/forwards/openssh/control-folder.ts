@@ -25,6 +25,8 @@ export interface ConnectionPaths {
   readonly control: string;
   /** Process id and start time of the master. */
   readonly record: string;
+  /** Log of a login without a master. */
+  readonly log: string;
   /** Socket whose connections go to the remote socket. */
   readonly probe: string;
   /** Socket that the remote socket leads to. */
@@ -55,6 +57,7 @@ export class ControlFolder {
       knownHosts: (index) => at(`${host}.${id}.${index}.known_hosts`),
       control: at(`${id}${CONTROL}`),
       record: at(`${id}${RECORD}`),
+      log: at(`${id}.log`),
       probe: at(`${id}.probe`),
       peer: at(`${id}.peer`),
     };

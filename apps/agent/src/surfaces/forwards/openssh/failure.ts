@@ -44,6 +44,8 @@ export interface Failure {
   readonly ownForward?: string;
   /** Why the file system of the remote socket takes no file. */
   readonly disk?: DiskFault;
+  /** This system can never do it. */
+  readonly unsupported?: true;
 }
 
 export class ConnectionError extends ForwardError {
