@@ -5,9 +5,11 @@ import {
   flagOption,
   textOption,
   versionCommand,
+  type OptionSpec,
   type Program,
 } from "@devplat/cli";
 import { BRAND } from "../brand.ts";
+import type { RemoteOption } from "../remote-settings.ts";
 import { VERSION } from "../version.ts";
 import type { CommandSpec } from "./common/command.ts";
 import { GLOBAL_OPTIONS, globalFlags, type GlobalFlags } from "./common/global-options.ts";
@@ -37,7 +39,7 @@ const remoteOptions = {
     ...textOption("<token>", "Lend a token made for this host, or the daemon's own (default child)."),
     choices: ["child", "own"],
   },
-};
+} satisfies Readonly<Record<RemoteOption, OptionSpec>>;
 
 /** Settings that `ssh edit --reset` takes. */
 const RESETTABLE = Object.keys(remoteOptions);

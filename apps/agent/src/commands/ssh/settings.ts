@@ -1,25 +1,10 @@
 import { countOf, flagOf, textOf, textsOf, UsageError, type Options } from "@devplat/cli";
 import { ConfigError, validateConfig } from "@devplat/config";
+import { REMOTE_SETTING_NAMES, REMOTE_SETTINGS, type RemoteSetting } from "../../remote-settings.ts";
 import { remoteEditBody } from "../../surfaces/forwards/remote-request.ts";
 
 /** Word for an empty list. */
 const NONE = "none";
-
-/** Keys of a remote by the options that set them. */
-const KEYS = {
-  socket: "remote_socket",
-  port: "port",
-  user: "user",
-  "proxy-jump": "proxy_jump",
-  offers: "offers",
-  policies: "policies",
-  "policies-strict": "policies_strict",
-  "token-ttl": "token_ttl",
-  ask: "ask",
-  lend: "lend",
-} as const;
-type Setting = keyof typeof KEYS;
-const SETTINGS = Object.keys(KEYS) as Setting[];
 
 /** Settings of a remote as the daemon's API takes them. */
 export type RemoteSettings = Readonly<Record<string, unknown>>;
@@ -30,15 +15,15 @@ export type RemoteSettings = Readonly<Record<string, unknown>>;
  * @throws UsageError, before anything is sent. It quotes no value
  */
 export function settingsOf(options: Options, command: string): RemoteSettings {
-  const given = SETTINGS.flatMap((name) => {
-    const value = valueOf(options, name);
-    return value === undefined ? [] : [[KEYS[name], value] as const];
+  const given = REMOTE_SETTING_NAMES.flatMap((key) => {
+    const value = valueOf(options, key);
+    return value === undefined ? [] : [[key, value] as const];
   });
   const settings: Record<string, unknown> = Object.fromEntries(given);
-  for (const name of textsOf(options, "reset") as readonly Setting[]) {
-    if (KEYS[name] in settings)
-      throw new UsageError(`--${name} and --reset ${name} exclude each other`, command);
-    settings[KEYS[name]] = null;
+  for (const name of textsOf(options, "reset")) {
+    const key = REMOTE_SETTING_NAMES.find((each) => REMOTE_SETTINGS[each].option === name) ?? name;
+    if (key in settings) throw new UsageError(`--${name} and --reset ${name} exclude each other`, command);
+    settings[key] = null;
   }
   if (flagOf(options, "enable")) settings["enabled"] = true;
   if (flagOf(options, "disable")) settings["enabled"] = false;
@@ -46,17 +31,17 @@ export function settingsOf(options: Options, command: string): RemoteSettings {
   return settings;
 }
 
-function valueOf(options: Options, name: Setting): unknown {
-  switch (name) {
-    case "port":
-      return countOf(options, name);
-    case "policies-strict":
-      return flagOf(options, name) ? true : undefined;
-    case "offers":
-    case "policies":
-      return listOf(textOf(options, name));
+function valueOf(options: Options, key: RemoteSetting): unknown {
+  const { option, kind } = REMOTE_SETTINGS[key];
+  switch (kind) {
+    case "number":
+      return countOf(options, option);
+    case "flag":
+      return flagOf(options, option) ? true : undefined;
+    case "list":
+      return listOf(textOf(options, option));
     default:
-      return textOf(options, name);
+      return textOf(options, option);
   }
 }
 
@@ -79,5 +64,6 @@ function check(settings: RemoteSettings, command: string): void {
 /** The option of a key such as `offers[0]`. */
 function optionOf(key: string): string {
   const [name = ""] = key.split("[", 1);
-  return `--${SETTINGS.find((each) => KEYS[each] === name) ?? name}`;
+  const setting = REMOTE_SETTING_NAMES.find((each) => each === name);
+  return `--${setting === undefined ? name : REMOTE_SETTINGS[setting].option}`;
 }

@@ -1,14 +1,36 @@
-import type { ConnectionParts } from "./connection.ts";
+import type { Logger } from "@devplat/base";
 import type { RemoteEntry } from "./file/remote-entry.ts";
 import { configuredHosts, type ConnectionConfiguration } from "./openssh/connection-configuration.ts";
-import type { ConnectionPaths } from "./openssh/control-folder.ts";
+import type { ConnectionPaths, ControlFolder } from "./openssh/control-folder.ts";
 import { knownHostsText } from "./openssh/known-hosts.ts";
 import { findRoute, type Route } from "./openssh/route.ts";
+import type { ResolveHost } from "./openssh/user-configuration.ts";
 
-export type ConfigurationParts = Pick<
-  ConnectionParts,
-  "folder" | "resolve" | "trust" | "identityAgent" | "logger"
->;
+/** Whom a connection trusts besides the pins. */
+export interface TrustSettings {
+  /** Lines of `ssh.certificate_authorities`. */
+  readonly authorities: readonly string[];
+  /** `ssh.insecure_ignore_host_key` */
+  readonly ignoreHostKeys: boolean;
+}
+
+/** Facts by which the daemon's SSH agent chooses keys for a host. */
+export interface AgentListing {
+  /** `IdentityAgent` of the user's configuration. */
+  readonly userAgent: string | undefined;
+  /** Text in the form of known_hosts: what is believed of the host and of its jump hosts. */
+  readonly knownHosts: string;
+}
+
+export interface ConfigurationParts {
+  readonly folder: Pick<ControlFolder, "write">;
+  readonly resolve: ResolveHost;
+  readonly logger: Logger;
+  /** Asked for each connection, as the configuration may be reloaded. */
+  readonly trust: () => TrustSettings;
+  /** Socket of the daemon's SSH agent for that host; undefined: the user's own agent. */
+  readonly identityAgent: (entry: RemoteEntry, listing: AgentListing) => Promise<string | undefined>;
+}
 
 /**
  * The configuration of a connection that may log in. Writes the files with the host keys that it names.

@@ -1,12 +1,11 @@
-import type { Clock, Logger } from "@devplat/base";
-import { configurationOf } from "./connection-files.ts";
+import type { Clock } from "@devplat/base";
+import { configurationOf, type ConfigurationParts } from "./connection-files.ts";
 import type { RemoteEntry } from "./file/remote-entry.ts";
 import type { ControlFolder } from "./openssh/control-folder.ts";
 import { ConnectionError, type Failure } from "./openssh/failure.ts";
 import { Master } from "./openssh/master.ts";
 import type { ProcessLimits } from "./openssh/process-limits.ts";
 import type { SshProgram } from "./openssh/ssh-program.ts";
-import type { ResolveHost } from "./openssh/user-configuration.ts";
 import { proofOf } from "./proof.ts";
 import {
   makeRemoteSocket,
@@ -38,34 +37,12 @@ export interface PeerServer {
   hostOf(nonce: string): string | undefined;
 }
 
-/** Whom a connection trusts besides the pins. */
-export interface TrustSettings {
-  /** Lines of `ssh.certificate_authorities`. */
-  readonly authorities: readonly string[];
-  /** `ssh.insecure_ignore_host_key` */
-  readonly ignoreHostKeys: boolean;
-}
-
-/** Facts by which the daemon's SSH agent chooses keys for a host. */
-export interface AgentListing {
-  /** `IdentityAgent` of the user's configuration. */
-  readonly userAgent: string | undefined;
-  /** Text in the form of known_hosts: what is believed of the host and of its jump hosts. */
-  readonly knownHosts: string;
-}
-
-export interface ConnectionParts {
+export interface ConnectionParts extends ConfigurationParts {
   readonly ssh: SshProgram;
   readonly folder: ControlFolder;
-  readonly resolve: ResolveHost;
   readonly peers: PeerServer;
   readonly limits: ProcessLimits;
   readonly clock: Clock;
-  readonly logger: Logger;
-  /** Asked for each connection, as the configuration may be reloaded. */
-  readonly trust: () => TrustSettings;
-  /** Socket of the daemon's SSH agent for that host; undefined: the user's own agent. */
-  readonly identityAgent: (entry: RemoteEntry, listing: AgentListing) => Promise<string | undefined>;
 }
 
 interface Made extends MadeSocket {

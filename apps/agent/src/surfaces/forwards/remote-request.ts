@@ -25,15 +25,7 @@ const settings = {
     .describe("Absolute, or begins with ~/. Empty: the default")
     .transform((path) => (path === "" ? null : path))
     .optional(),
-  enabled: others.enabled.nullable().optional(),
-  user: others.user.nullable().optional(),
-  proxy_jump: others.proxy_jump.nullable().optional(),
-  offers: others.offers.nullable().optional(),
-  policies: others.policies.nullable().optional(),
-  policies_strict: others.policies_strict.nullable().optional(),
-  token_ttl: others.token_ttl.nullable().optional(),
-  ask: others.ask.nullable().optional(),
-  lend: others.lend.nullable().optional(),
+  ...resettable(others),
 };
 
 const fingerprint = z
@@ -45,6 +37,14 @@ const acceptFingerprint = z
     "Fingerprints that a person has confirmed, one for each host on the way, the same one twice if need be",
   )
   .optional();
+
+/** Each key may be missing, which keeps it, or null. */
+function resettable<Shape extends Readonly<Record<string, z.ZodType>>>(
+  shape: Shape,
+): { [Key in keyof Shape]: z.ZodOptional<z.ZodNullable<Shape[Key]>> } {
+  const entries = Object.entries(shape).map(([key, type]) => [key, type.nullable().optional()]);
+  return Object.fromEntries(entries) as { [Key in keyof Shape]: z.ZodOptional<z.ZodNullable<Shape[Key]>> };
+}
 
 /** Changes of a remote. */
 export const remoteEditBody = z.strictObject(settings);

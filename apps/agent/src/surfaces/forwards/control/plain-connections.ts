@@ -1,6 +1,7 @@
 import { configurationOf, type ConfigurationParts } from "../connection-files.ts";
 import type { RemoteEntry } from "../file/remote-entry.ts";
 import type { OpenConnection } from "../forward.ts";
+import type { ControlFolder } from "../openssh/control-folder.ts";
 import { ConnectionError, type Failure } from "../openssh/failure.ts";
 import { tryLogin, type PlainLoginParts } from "../openssh/plain-login.ts";
 
@@ -12,7 +13,9 @@ const NO_FORWARDS: Failure = {
   unsupported: true,
 };
 
-export type PlainConnectionsParts = ConfigurationParts & PlainLoginParts;
+export interface PlainConnectionsParts extends ConfigurationParts, PlainLoginParts {
+  readonly folder: ControlFolder;
+}
 
 /**
  * Connections of a system whose OpenSSH cannot keep a forward up (Windows). A remote is dialled once when it is added, and

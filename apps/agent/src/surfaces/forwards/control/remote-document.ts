@@ -3,7 +3,7 @@ import { decodeKnownHosts, decodePublicKeyLine, fingerprint, knownHostsOf } from
 import { PEER_OFFERS } from "../../../config/sections/peer-offers.ts";
 import type { RemoteView } from "../../../remote-view.ts";
 import { adviceFor } from "../advice.ts";
-import type { TrustSettings } from "../connection.ts";
+import type { TrustSettings } from "../connection-files.ts";
 import type { RemoteEntry } from "../file/remote-entry.ts";
 import type { Forward } from "../forward.ts";
 import type { ForwardState } from "../forward-state.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { silentLogger, systemClock } from "@devplat/base";
 import { tempFolder, until, type TempFolder } from "@devplat/testkit";
-import type { TrustSettings } from "../connection.ts";
+import type { TrustSettings } from "../connection-files.ts";
 import { ForwardError } from "../errors/forward-error.ts";
 import type { RemoteEntry } from "../file/remote-entry.ts";
 import { RemotesFile } from "../file/remotes-file.ts";

@@ -4,6 +4,7 @@ import { BRAND } from "../../../brand.ts";
 import { lendingKeys } from "../../../config/sections/lending.ts";
 import { PEER_OFFERS } from "../../../config/sections/peer-offers.ts";
 import { targetPathFault } from "../../../config/sections/rule.ts";
+import type { RemoteSetting } from "../../../remote-settings.ts";
 import { z } from "zod";
 
 /** Maximum length of a socket's path on every system that a remote host may run (104 with the final NUL on BSD), in bytes. */
@@ -97,7 +98,7 @@ export const remoteSettings = z.strictObject({
   ),
   offers: z.array(z.enum(PEER_OFFERS)),
   ...lendingKeys,
-});
+} satisfies Readonly<Record<RemoteSetting | "enabled", z.ZodType>>);
 
 const { port, remote_socket, enabled, ...others } = remoteSettings.shape;
 

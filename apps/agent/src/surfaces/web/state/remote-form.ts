@@ -1,21 +1,14 @@
 import { PEER_OFFERS } from "../../../config/sections/peer-offers.ts";
+import { REMOTE_SETTING_NAMES, type RemoteSetting } from "../../../remote-settings.ts";
 import type { RemoteView } from "../../../remote-view.ts";
 import { hostFault, remoteSettings } from "../../forwards/file/remote-entry.ts";
 import type { RemoteEdit } from "../../forwards/remote-control.ts";
 
 /** Settings that a person types or chooses as one text. An empty text is the default. */
-const TEXTS = [
-  "port",
-  "user",
-  "proxy_jump",
-  "remote_socket",
-  "policies",
-  "token_ttl",
-  "ask",
-  "lend",
-] as const;
-type TextSetting = (typeof TEXTS)[number];
-export type RemoteSetting = TextSetting | "offers" | "policies_strict";
+type TextSetting = Exclude<RemoteSetting, "offers" | "policies_strict">;
+const TEXTS = REMOTE_SETTING_NAMES.filter(
+  (name): name is TextSetting => name !== "offers" && name !== "policies_strict",
+);
 
 /** The settings of a remote as the inputs of a form hold them. */
 export interface RemoteForm {

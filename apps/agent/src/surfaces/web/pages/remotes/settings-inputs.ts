@@ -1,6 +1,7 @@
 import { html, raw, sentence, type Html } from "@devplat/web-kit";
 import { PEER_OFFERS, type PeerOffer } from "../../../../config/sections/peer-offers.ts";
-import type { RemoteForm, RemoteFormFaults, RemoteSetting } from "../../state/remote-form.ts";
+import type { RemoteSetting } from "../../../../remote-settings.ts";
+import type { RemoteForm, RemoteFormFaults } from "../../state/remote-form.ts";
 
 const OFFER_WORDS: Readonly<Record<PeerOffer, string>> = {
   token: "borrow a token of the secrets store",
