@@ -148,8 +148,8 @@ export class ChildTokens {
     borrower.epoch++;
     const children = [...borrower.former, ...(borrower.current === undefined ? [] : [borrower.current])];
     [borrower.current, borrower.former] = [undefined, []];
-    // They belong to settings that may have changed.
-    [borrower.problem, borrower.addedPolicies] = [undefined, []];
+    // It belongs to settings that may have changed.
+    borrower.problem = undefined;
     await Promise.all(children.map((child) => this.#revoke(child)));
   }
 

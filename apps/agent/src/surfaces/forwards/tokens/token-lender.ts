@@ -85,7 +85,7 @@ export class TokenLender {
     } catch (error) {
       takeBack?.();
       if (takeBack === undefined && !isPending(error)) this.#refusals.set(key, messageOf(error));
-      else if (children.status(key).problem !== undefined) this.#problems.follow(key, settings);
+      else if (children.status(key, settings).problem !== undefined) this.#problems.follow(key, settings);
       throw error;
     } finally {
       this.#changed();
@@ -125,7 +125,7 @@ export class TokenLender {
   /** Ends a loan whose settings have changed. If nothing could be lent, it is tried whether that has changed, too. */
   async change(borrower: string, settings: LoanSettings): Promise<void> {
     const key = keyOf(borrower);
-    const failed = this.#parts.children?.status(key).problem !== undefined;
+    const failed = this.#parts.children?.status(key, settings).problem !== undefined;
     await this.revoke(borrower);
     if (failed && (await this.#recheck(key, settings))) this.#problems.follow(key, settings);
   }
@@ -189,9 +189,9 @@ export class TokenLender {
   async #recheck(key: string, settings: LendSettings): Promise<boolean> {
     const { children } = this.#parts;
     if (children === undefined || this.#suspended !== undefined) return children !== undefined;
-    const before = children.status(key).problem;
+    const before = children.status(key, settings).problem;
     await children.recheck(key, settings);
-    const { problem } = children.status(key);
+    const { problem } = children.status(key, settings);
     if (problem !== before) this.#changed();
     return problem !== undefined;
   }
