@@ -124,6 +124,9 @@ have fish || need fish
 have gh || need gh
 have sshd || [ -x /usr/sbin/sshd ] || need openssh-server
 have slapd || [ -x /usr/sbin/slapd ] || need slapd
+have dockerd || [ -x /usr/sbin/dockerd ] || need docker.io
+have podman || need podman
+have busybox || need busybox-static
 [ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates
 # The pip of ensurepip lies in a package of its own on Debian.
 python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv

@@ -41,6 +41,7 @@ import { AppError } from "@devplat/base";
  * - `mount_refused`: nothing can be mounted at the configured folder.
  * - `mount_failed`: the system refused an action on the mount.
  * - `daemon_unreachable`: no running daemon of this user answers.
+ * - `registration_refused`: the volume plugin cannot be registered with a container engine.
  * - `daemon_refused`: the running daemon responds, but could not do the action.
  */
 export type AgentErrorCode =
@@ -84,6 +85,7 @@ export type AgentErrorCode =
   | "mount_refused"
   | "mount_failed"
   | "daemon_unreachable"
+  | "registration_refused"
   | "daemon_refused";
 
 /** Every error that the daemon and its command line raise themselves. */

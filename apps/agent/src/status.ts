@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { dockerStatusSchema, type DockerStatus as MutableDockerStatus } from "./docker-view.ts";
 import { lentTokensSchema } from "./lent-tokens-view.ts";
 import { remoteViewSchema } from "./remote-view.ts";
 import { sshAgentStatusSchema } from "./ssh-agent-view.ts";
@@ -78,21 +79,10 @@ const enrolmentStatusSchema = z
   .meta({ id: "Enrolment" });
 export type EnrolmentStatus = Immutable<z.infer<typeof enrolmentStatusSchema>>;
 
-/** Container volumes; never a value. */
-const dockerStatusSchema = z.object({
-  enabled: z.boolean(),
-  socket: text.describe("The plugin's socket"),
-  registration: z
-    .object({
-      path: text,
-      expected: text.describe("The line that the file should hold"),
-      state: z.enum(["absent", "agrees", "names a different socket"]),
-    })
-    .describe("The file that sends Docker to the socket"),
-});
-export type DockerStatus = Immutable<z.infer<typeof dockerStatusSchema>>;
-
 const bootstrapSchema = z.object({ active: z.boolean(), method: text.nullable() });
+
+/** Container volumes; never a value. */
+export type DockerStatus = Immutable<MutableDockerStatus>;
 
 /** The state of the daemon, for a signed-in user. */
 export const agentStatusSchema = z.object({
@@ -132,7 +122,9 @@ export const agentStatusSchema = z.object({
   rules: z.record(text, ruleStatusSchema),
   enrolments: z.array(enrolmentStatusSchema),
   remotes: z.array(remoteViewSchema).describe("Managed SSH forwards, in the order of ssh.yaml"),
-  docker: dockerStatusSchema.describe("Absent while there is nothing to say").exactOptional(),
+  docker: dockerStatusSchema
+    .describe("Container volumes; absent while there is nothing to say")
+    .exactOptional(),
   api: z
     .object({ socket: text, present: z.boolean() })
     .describe("The API socket; absent while it is off")

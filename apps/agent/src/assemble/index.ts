@@ -5,6 +5,8 @@ import { assembleLoop } from "./loop.ts";
 import { connectionsFolder, lentTokensPath, remotesPath } from "./forward-places.ts";
 import { assembleReload } from "./reload.ts";
 import type { SshAgentFoundation } from "./ssh-agent.ts";
+import { volumePlaces, volumeRegistrations } from "./volume-places.ts";
+import type { VolumesFoundation } from "./volumes.ts";
 import type { SharedParts, SurfaceFoundation } from "./surfaces.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
 import type { ConfigKeeper } from "../config/keeper.ts";
@@ -28,6 +30,7 @@ import { TargetPolicy } from "../sync/target/target-policy.ts";
 import { SleepWatch, systemBootMs } from "../sleep-watch.ts";
 import { SshAgentOnDemand } from "../surfaces/ssh-agent/server/ssh-agent-on-demand.ts";
 import { ForwardsOnDemand } from "../surfaces/forwards/control/forwards-on-demand.ts";
+import { VolumesOnDemand } from "../surfaces/volumes/volumes-on-demand.ts";
 import { SurfaceGroup, type Surface } from "../surfaces/surface.ts";
 import type { WebServer } from "../surfaces/web/server.ts";
 import { PAGE_WAIT_MS } from "../secrets/page-wait.ts";
@@ -143,15 +146,18 @@ export async function assembleDaemon(
   const sshAgent = sshAgentOnDemand(host, { ...shared, changes: watch, webUrl: () => web?.url });
   newSshKeys.receive((pair) => sshAgent.keyMade(pair));
   const remotes = forwardsOnDemand(host, { ...shared, sshAgent });
+  const volumes = volumesOnDemand(host, { ...shared, changes: watch });
   const web: WebServer | undefined = await addSurfaces(host, {
     ...shared,
     enrolments,
     surfaces,
     remotes,
     sshAgent,
+    volumes,
     changes: watch,
   });
   surfaces.add(sshAgent);
+  surfaces.add(volumes);
   // After the others: it may wait for programs that a crashed daemon has left.
   surfaces.add(remotes);
   return { daemon, keeper, config, enrolments, surfaces, web, session: parts, close: () => parts.close() };
@@ -200,6 +206,17 @@ function sshAgentOnDemand(host: Host, parts: SshAgentFoundation): SshAgentOnDema
     hasSlept: () => sleep.look(),
     clock,
     logger,
+  });
+}
+
+/** The container volumes of this daemon. Their code is loaded only when `docker.enabled` is set. */
+function volumesOnDemand(host: Host, parts: VolumesFoundation): VolumesOnDemand {
+  return new VolumesOnDemand({
+    config: () => parts.current().config,
+    build: async () => await (await import("./volumes.ts")).assembleVolumes(host, parts),
+    placesOf: (config) => volumePlaces(host.places, config),
+    registrations: (config) => volumeRegistrations(host, config),
+    logger: host.logger,
   });
 }
 

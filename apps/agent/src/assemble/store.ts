@@ -23,7 +23,6 @@ import type { Places } from "../agent-files/places.ts";
 import { expandHome } from "../config/sections/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/sections/store-section.ts";
-import { dockerStatus } from "../surfaces/volumes/registration.ts";
 import type { Host } from "../host.ts";
 import { ownDaemonToken } from "../surfaces/socket/own-token.ts";
 import { apiSocketPath } from "../surfaces/socket/places.ts";
@@ -68,8 +67,7 @@ export async function assembleStore(
   const { config } = loaded;
   const username = userNameOf(config);
   const root = userRoot({ mount: config.store.kv_mount, prefix: config.store.user_prefix, username });
-  const docker = await dockerStatus(config, host.places, host.environment);
-  const facts = { ...factsOf(host, loaded), username, ...(docker !== undefined && { docker }) };
+  const facts = { ...factsOf(host, loaded), username };
   const health = new StoreHealth();
   if (config.store.driver === "embedded") {
     const embedded =

@@ -25,6 +25,7 @@ import { PeerFanOut } from "../surfaces/peer-actions/fan-out.ts";
 import type { LocalActions } from "../surfaces/peer-actions/local-actions.ts";
 import { PeersFirstClipboard } from "../surfaces/peer-actions/peers-first.ts";
 import type { RemoteControl } from "../surfaces/forwards/remote-control.ts";
+import type { VolumesOnDemand } from "../surfaces/volumes/volumes-on-demand.ts";
 import type { SshAgentOnDemand } from "../surfaces/ssh-agent/server/ssh-agent-on-demand.ts";
 import { SecretEditor } from "../secrets/secret-editor.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
@@ -58,6 +59,7 @@ export interface SurfaceFoundation extends SharedParts {
   readonly surfaces: SurfaceGroup;
   readonly remotes: RemoteControl;
   readonly sshAgent: SshAgentOnDemand;
+  readonly volumes: VolumesOnDemand;
   /** Changes that the rules would make, found by a separate engine that does not change the daemon's state. */
   readonly preview: ConstructorParameters<typeof RuleSwitch>[0]["preview"];
 }
@@ -68,7 +70,7 @@ export interface SurfaceFoundation extends SharedParts {
  */
 export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Promise<WebServer | undefined> {
   const { environment, places, logger, clock } = host;
-  const { daemon, store, signIn, enrolments, surfaces, remotes, sshAgent, current, changes } = parts;
+  const { daemon, store, signIn, enrolments, surfaces, remotes, sshAgent, volumes, current, changes } = parts;
   const { config } = current();
   const activated = activatedSockets(environment, process.pid);
   const apiPath = config.api.enabled ? apiSocketPath(places, config.api) : undefined;
@@ -87,7 +89,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   const { offers, ...keys } = config.api.peer;
   const loan = new PeerSocketLoan({ lender, settings: loanSettings(keys), clock });
   const shared = {
-    view: new StatusView(daemon, surfaces, remotes, [sshAgent, loans]),
+    view: new StatusView(daemon, surfaces, remotes, [sshAgent, volumes, loans]),
     secrets: new SecretEditor({
       store,
       policy: new WritePolicy(config.web.editable_paths, () => Object.keys(current().config.enrolments)),
@@ -104,6 +106,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     remotes,
     peerLoan: peerPath === undefined ? undefined : loan,
     sshAgent: () => sshAgent.agent,
+    volumes: () => volumes.volumes,
     configuration: new ConfigurationView(current),
     logger,
   };

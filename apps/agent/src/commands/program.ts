@@ -310,6 +310,23 @@ const COMMANDS: readonly CommandSpec[] = [
     },
     status: { summary: "Show how git signs.", options: { json, local: gitLocal } },
   }),
+  ...commandGroup("docker", async () => import("./docker/docker.ts"), {
+    register: {
+      summary: "Tell container engines where the volume plugin is. Shows first what it will write.",
+      options: {
+        json,
+        system: flagOption("For engines that run as root: /etc/docker/plugins."),
+        replace: flagOption("Replace the registration of another socket."),
+        yes: flagOption("Do not ask."),
+      },
+    },
+    list: { summary: "List container volumes with their state.", options: { json } },
+    release: {
+      usage: "VOLUME",
+      summary: "Drop the mounts of a volume that its engine has forgotten, and remove its files.",
+      options: { json },
+    },
+  }),
   {
     name: "doctor",
     summary: "Check everything that sync depends on, and print the faults.",

@@ -3,12 +3,13 @@ import { SecretStoreError } from "@devplat/secret-store";
 import { printText, visibleJson } from "@devplat/base/terminal";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
 import { SHORT_STORE_TIMEOUT_MS } from "../host.ts";
+import { volumeStatus } from "../assemble/volume-places.ts";
 import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/sections/store-section.ts";
 import { AgentError, publicMessage } from "../errors.ts";
 import type { RemoteState } from "../remote-view.ts";
 import { readDaemonStatus, type DaemonStatus } from "../surfaces/socket/daemon-status.ts";
-import type { CommandStatus, CertificateStatus } from "../status.ts";
+import type { CommandStatus, CertificateStatus, DockerStatus } from "../status.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { StatusReport } from "../sync/status-report.ts";
 import type { RunCommand } from "./common/command.ts";
@@ -60,11 +61,13 @@ export const run: RunCommand = async (invocation) => {
       enrolments: runner.list(),
     });
     const exposed = await parts.engine.exposedFiles();
+    const docker = await volumeStatus(host, loaded.config);
+    const daemon = await readDaemonStatus(host.places, loaded.config);
     const status = withWarnings(
       exposed.map(({ warning }) => warning),
       withDaemon(
-        withCertificate(withFault(seen, fault), certificate),
-        await readDaemonStatus(host.places, loaded.config),
+        withCertificate(withFault({ ...seen, ...(docker !== undefined && { docker }) }, fault), certificate),
+        withRegistrations(daemon, docker),
       ),
     );
     const text = flagOf(invocation.options, "json")
@@ -106,6 +109,15 @@ function withDaemon(
     },
     config: { ...status.config, ...config },
   };
+}
+
+/** Registrations are read here: the daemon has those of its last look. */
+function withRegistrations(
+  { docker: seen, ...daemon }: DaemonStatus,
+  docker: DockerStatus | undefined,
+): DaemonStatus {
+  if (seen === undefined || docker === undefined) return daemon;
+  return { ...daemon, docker: { ...seen, registrations: docker.registrations } };
 }
 
 function withWarnings(warnings: readonly string[], status: CommandStatus): CommandStatus {

@@ -20,7 +20,7 @@ sync: {interval: 5m, allowed_targets: ["~", /opt/x]}
 web: {enabled: true, listen: "127.0.0.1:8201", login_text: "two\\nlines", editable_paths: [a/, b/], require_unlock: true}
 api: {enabled: false, unix: {path: ~/api.sock}, peer: {enabled: false, offers: [notify], lend: own, policies: [reader], policies_strict: true, token_ttl: 1h, ask: first}}
 fuse: {enabled: false, mountpoint: ~/m, read_write: true, layout: both, cache_ttl: 1m}
-docker: {enabled: false, socket: /run/x.sock, cache_ttl: 2m}
+docker: {enabled: true, socket: /run/x.sock, volume_dir: ~/volumes, cache_ttl: 2m, paths: [demo/, team], on_change: true}
 agent:
   enabled: false
   unix: {path: ~/ssh-agent.sock}

@@ -31,7 +31,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
     "3:57: agent.keys[0].via[0]: expected one pattern of host names, without '!' and user names",
   "api-offers-unknown": "2:32: api.peer.offers[1]: expected one of: token, browse, notify, clipboard",
   "docker-cache-too-long": "2:11: docker.cache_ttl: must be at most 10m",
-  "docker-not-built": "2:11: docker.enabled: not built yet in this version: only false",
+  "docker-path-climbs": '2:19: docker.paths[0]: the path "demo/.." cannot be used: it has a ".." segment',
   "duration-broken": "2:9: sync.interval: expected a duration such as 30s, 15m, 36h or 7d",
   "enrolment-copies-itself": "3:22: enrolments.a.from: must not be the enrolment itself",
   "enrolment-engine-unknown":

@@ -2,7 +2,7 @@ import type { Config } from "../config/schema.ts";
 import type { AgentStatus } from "../status.ts";
 
 /** Part of the daemon's status that surfaces add. */
-export type SurfaceStatus = Pick<AgentStatus, "api" | "peers" | "ssh_agent"> &
+export type SurfaceStatus = Pick<AgentStatus, "api" | "peers" | "ssh_agent" | "docker"> &
   Partial<Pick<AgentStatus, "remotes">>;
 
 /** A way into the running daemon, such as the web port or a socket. */

@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 import type { SignInState } from "../auth/sign-in.ts";
-import type { AgentStatus, DockerStatus, EnrolmentStatus, RuleStatus, RuleView } from "../status.ts";
+import type { AgentStatus, EnrolmentStatus, RuleStatus, RuleView } from "../status.ts";
 import { UNTRIED, iso, statusOf } from "./rule-state.ts";
 import { keyText, type Rule } from "../config/sections/rule.ts";
 import type { StateDocument } from "./state.ts";
@@ -19,8 +19,6 @@ export interface StatusFacts {
   readonly problems: readonly string[];
   /** Sections of the configuration that wait for a new start. Default: none. */
   readonly reloadNeeded?: readonly string[];
-  /** Container volumes, as they were at the start. */
-  readonly docker?: DockerStatus;
 }
 
 export interface StatusInputs {
@@ -100,7 +98,6 @@ export class StatusReport {
       rules: Object.fromEntries(rules.map((rule) => [rule.name, ruleStatus(rule, document, inputs.paused)])),
       enrolments: inputs.enrolments ?? [],
       remotes: [],
-      ...(facts.docker !== undefined && { docker: facts.docker }),
       config: { sources: facts.sources, problems: facts.problems, reload_needed: facts.reloadNeeded ?? [] },
     };
   }

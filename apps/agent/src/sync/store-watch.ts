@@ -35,6 +35,7 @@ export class StoreWatch implements StoreChanges {
   /** The failure that was logged last. The same failure is logged once. */
   #loggedFailure = "";
   #state: EventsState = "polling";
+  #isProbing = true;
   readonly #listeners = new Set<(change: SecretChange) => void>();
 
   constructor(parts: StoreWatchParts) {
@@ -44,6 +45,10 @@ export class StoreWatch implements StoreChanges {
   /** `connected` while the stream is open. */
   get state(): EventsState {
     return this.#state;
+  }
+
+  get isProbing(): boolean {
+    return this.#isProbing;
   }
 
   onChange(listener: (change: SecretChange) => void, signal: AbortSignal): void {
@@ -62,6 +67,7 @@ export class StoreWatch implements StoreChanges {
     const { clock } = this.#parts;
     const setState = (state: EventsState): void => {
       this.#state = state;
+      this.#isProbing = false;
       listener.onState?.();
     };
     let failures = 0;

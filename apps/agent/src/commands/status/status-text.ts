@@ -2,6 +2,7 @@ import { formatDuration } from "@devplat/base";
 import { tableLines, visible } from "@devplat/base/terminal";
 import { BRAND } from "../../brand.ts";
 import { remoteLines } from "../ssh/remote-text.ts";
+import { volumeLines } from "../docker/volume-text.ts";
 import { sshAgentLines } from "../ssh-agent/ssh-agent-text.ts";
 import type { CommandStatus, CertificateStatus } from "../../status.ts";
 
@@ -35,7 +36,7 @@ export function statusText(status: CommandStatus, staleSince: string | null): st
         ]),
   ];
   if (status.remotes.length > 0) lines.push("", "Remotes", ...remoteLines(status.remotes));
-  lines.push(...sshAgentLines(status.ssh_agent), ...dockerLines(status));
+  lines.push(...sshAgentLines(status.ssh_agent), ...volumeLines(status));
   return `${[...lines, "", ...ruleLines(status.rules)].join("\n")}\n`;
 }
 
@@ -110,20 +111,6 @@ function lentTokenLines({
         ]
       : []),
     ...(problem === null ? [] : [`  Not lent: ${visible(problem)}`]),
-  ];
-}
-
-/** Shown also with the section off, while a file sends Docker to a socket that no program serves. */
-function dockerLines({ docker }: CommandStatus): string[] {
-  if (docker === undefined) return [];
-  const { path, expected, state } = docker.registration;
-  return [
-    "",
-    "Docker Volumes",
-    `  Plugin socket: ${docker.socket}${docker.enabled ? "" : " (docker.enabled is false: no program serves it)"}`,
-    `  Registration:  ${path}`,
-    `  Expected line: ${expected}`,
-    `  State:         ${state}`,
   ];
 }
 

@@ -4,10 +4,8 @@ import { ownSocketPath } from "./own-socket-path.ts";
 import { lendingKeys } from "./lending.ts";
 import { PEER_OFFERS } from "./peer-offers.ts";
 import { duration } from "@devplat/config";
+import { MAX_CACHE_TTL_MS } from "./docker-section.ts";
 import { httpUrl } from "./store-section.ts";
-
-/** A mount or volume that caches longer than this shows credentials that have been replaced; in milliseconds. */
-const MAX_CACHE_TTL_MS = 10 * 60_000;
 
 /** The switch of a surface that this version does not have: turning it on must not look as if it worked. */
 const notYet = z
@@ -46,14 +44,6 @@ export const fuseSection = z.strictObject({
   read_write: z.boolean().default(false),
   layout: z.enum(["json", "both"]).default("json"),
   cache_ttl: duration({ max: MAX_CACHE_TTL_MS }).prefault("30s"),
-});
-
-/** The container-volume plugin. */
-export const dockerSection = z.strictObject({
-  enabled: notYet,
-  socket: path.optional(),
-  volume_dir: path.optional(),
-  cache_ttl: duration({ max: MAX_CACHE_TTL_MS }).prefault("1m"),
 });
 
 /** Exporting OpenTelemetry is not worth doing more often than this, in milliseconds. */

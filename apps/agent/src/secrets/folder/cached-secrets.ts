@@ -83,17 +83,22 @@ export class CachedSecrets {
 
   /** Drops what is kept of a secret, and the listings above it. With `""`, everything. */
   drop(path: string): void {
-    this.#drops++;
     const folders = new Set(foldersAbove(path));
-    const isOutdated = (key: string): boolean => {
-      if (path === "") return true;
-      const [kind, place] = placeOf(key);
-      return kind === "list" ? folders.has(place) : place === path;
-    };
-    this.#requests.detach(isOutdated);
+    this.#dropEach((kind, place) => path === "" || (kind === "list" ? folders.has(place) : place === path));
+  }
+
+  /** Drops what is kept of a secret, or of a folder with everything below it. A folder ends in `/`; `""` is everything. */
+  dropBelow(root: string): void {
+    const isFolder = root === "" || root.endsWith("/");
+    this.#dropEach((_, place) => place === root || (isFolder && place.startsWith(root)));
+  }
+
+  #dropEach(isOutdated: (kind: Kind, place: string) => boolean): void {
+    this.#drops++;
+    const matches = (key: string): boolean => isOutdated(...placeOf(key));
+    this.#requests.detach(matches);
     for (const map of [this.#kept, this.#documents]) {
-      if (path === "") map.clear();
-      else for (const [key] of map.entries()) if (isOutdated(key)) map.delete(key);
+      for (const [key] of map.entries()) if (matches(key)) map.delete(key);
     }
   }
 

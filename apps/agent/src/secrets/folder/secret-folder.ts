@@ -82,7 +82,7 @@ export class SecretFolder {
 
   /** Looks again after each change below a root, and from time to time while the store does not report changes. Never throws. */
   async follow(signal: AbortSignal): Promise<void> {
-    const { changes, clock, logger } = this.#parts;
+    const { secrets, changes, clock, logger } = this.#parts;
     this.#isDue = true;
     changes.onChange(({ path }) => {
       if (path === "" || this.#covers(path)) this.#plan();
@@ -97,7 +97,11 @@ export class SecretFolder {
       }
       const woken = await this.#pause(signal);
       if (woken) await clock.sleep(SETTLE_MS, signal).catch(() => undefined);
-      else this.#isDue = changes.state !== "connected";
+      else if (changes.state !== "connected") {
+        // Entries from before say nothing about now.
+        for (const root of this.#roots) secrets.dropBelow(root);
+        this.#isDue = true;
+      }
     }
   }
 

@@ -9,6 +9,7 @@ import type { SecretEditor } from "../../secrets/secret-editor.ts";
 import type { DaemonView } from "../../status.ts";
 import type { RemoteControl } from "../forwards/remote-control.ts";
 import type { PeerSocketLoan } from "../forwards/tokens/peer-socket-loan.ts";
+import type { VolumeControl } from "../volumes/volume-control.ts";
 import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 
 /** Context of Hono's handlers: Node's own request and response. */
@@ -44,6 +45,8 @@ export interface ApiParts {
   readonly peerLoan: Pick<PeerSocketLoan, "consent" | "revoke"> | undefined;
   /** The SSH agent; undefined while it is off. A reload of the configuration can turn it on and off. */
   readonly sshAgent: () => SshAgentControl | undefined;
+  /** Container volumes; undefined while they are off. */
+  readonly volumes: () => VolumeControl | undefined;
   /** `http://host:port` of the listener that responds. Undefined on a socket. */
   readonly origin: () => string | undefined;
   /** Lets a browser in once; undefined without a web UI. */

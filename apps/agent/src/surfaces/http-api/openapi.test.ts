@@ -21,6 +21,7 @@ import type { Json } from "@devplat/web-kit/openapi";
 import { PROBLEM_TYPES } from "./problem.ts";
 import { apiRoutes } from "./routes.ts";
 import { schemaFaults } from "./schema.test-kit.ts";
+import { VolumeError } from "../volumes/errors/volume-error.ts";
 
 interface OpenApi {
   readonly openapi: string;
@@ -58,6 +59,13 @@ before(async () => {
     token: "hvs.held",
     remotes,
     peerLoan: new MemoryLoan(),
+    volumes: {
+      release: async (name) => {
+        if (name === "app") return 2;
+        const code = name === "stuck" ? "content_unwritable" : "volume_unknown";
+        throw new VolumeError(code, "the files cannot be removed: EPERM", { hint: "Check who owns them." });
+      },
+    },
     sshAgent: new MemorySshAgent(
       sshAgentStatus({
         sources: [{ name: "team", source: "kv", error: null, identities: [identityView("ada@work")] }],
@@ -191,6 +199,11 @@ const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
   "POST /api/v1/ssh-agent/questions/{id}": [
     sshAgent("questions/absent", { confirmed: true }),
     sshAgent("questions/asked", { confirmed: false }),
+  ],
+  "POST /api/v1/docker/volumes/{name}/release": [
+    () => change("POST", "/api/v1/docker/volumes/app/release"),
+    () => change("POST", "/api/v1/docker/volumes/absent/release"),
+    () => change("POST", "/api/v1/docker/volumes/stuck/release"),
   ],
   "POST /api/v1/remote/browse": [
     form("/api/v1/remote/browse", "url=https%3A%2F%2Fexample.test%2F"),

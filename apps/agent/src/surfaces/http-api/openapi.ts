@@ -310,6 +310,18 @@ const OPERATIONS: readonly DescribedOperation[] = [
     { 204: { description: "Answered; 404 if nobody waits for the answer any more" } },
     { parameters: { id: "Id of the question." }, headers: CSRF, body: { schema: answerBody } },
   ),
+  operation(
+    "POST",
+    "/api/v1/docker/volumes/{name}/release",
+    "Drops all mounts of a container volume whose engine has forgotten them, and removes its files",
+    {
+      200: {
+        description: "The number of mounts that were dropped",
+        schema: z.object({ name: text, mounts: z.int().nonnegative() }),
+      },
+    },
+    { parameters: { name: "Name of the volume." }, headers: CSRF },
+  ),
   peerAction("browse", "Opens a web address in this host's browser", "opened", z.object({ url: webUrl })),
   peerAction(
     "notify",

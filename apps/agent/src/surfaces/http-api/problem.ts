@@ -91,6 +91,13 @@ export const PROBLEM_TYPES = {
     "'agent status' says since when. Try again later.",
   ),
   not_found: kind(404, "Nothing is served or stored there."),
+  volumes_off: kind(
+    404,
+    "Container volumes are off.",
+    "docker.enabled: true in the configuration turns them on; a reload is enough.",
+  ),
+  volume_unknown: kind(404, "There is no such volume.", "GET /api/v1/status lists the volumes."),
+  volume_failed: kind(422, "The files of the volume cannot be removed."),
   ssh_agent_off: kind(
     404,
     "The SSH agent is off.",
@@ -248,6 +255,14 @@ export const PROBLEMS = {
   sshAgentOff: {
     detail: "The SSH agent is off.",
     code: "ssh_agent_off",
+  },
+  volumesOff: {
+    detail: "Container volumes are off, or their plugin cannot serve.",
+    code: "volumes_off",
+  },
+  volumeUnknown: {
+    detail: "There is no volume of this name.",
+    code: "volume_unknown",
   },
   noQuestion: {
     detail: "Nobody waits for the answer to this question any more, or it asks for something else.",

@@ -12,6 +12,7 @@ import { peerSocketApiRoutes } from "./peer-socket-routes.ts";
 import { PROBLEMS } from "./problem.ts";
 import { remoteRoutes } from "./remote-routes.ts";
 import { secretRoutes } from "./secret-routes.ts";
+import { volumeRoutes } from "./volume-routes.ts";
 import { sshAgentRoutes } from "./ssh-agent-routes.ts";
 import { API_CHANNEL, statusDocument } from "./status/status-document.ts";
 import { VERSION } from "../../version.ts";
@@ -92,6 +93,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   app.route("/", remoteRoutes(parts, withCsrfToken));
   app.route("/", peerSocketApiRoutes(parts, withCsrfToken));
   app.route("/", sshAgentRoutes(parts, withCsrfToken));
+  app.route("/", volumeRoutes(parts, withCsrfToken));
 
   app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {
     const { job, done } = view.syncNow();

@@ -16,6 +16,7 @@ const statusSchema = agentStatusSchema
     peers: true,
     remotes: true,
     ssh_agent: true,
+    docker: true,
   })
   .extend({
     store: agentStatusSchema.shape.store.pick({ reachable: true, last_error: true }),
@@ -27,7 +28,7 @@ const statusSchema = agentStatusSchema
 export type ReportedStatus = z.infer<typeof statusSchema>;
 
 /** Facts that only the running daemon knows, and the sockets that can be seen without it. */
-export type DaemonStatus = Pick<CommandStatus, "daemon" | "api" | "peers" | "ssh_agent"> &
+export type DaemonStatus = Pick<CommandStatus, "daemon" | "api" | "peers" | "ssh_agent" | "docker"> &
   Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules" | "remotes">> & {
     /** Why it cannot use the store, or why its files are stale. */
     readonly storeFault?: { readonly reachable: boolean; readonly last_error: string | null };
@@ -39,7 +40,17 @@ export async function readDaemonStatus(places: Places, { api, web }: Config): Pr
   if (!api.enabled && !web.enabled) return {};
   const socket = api.enabled ? apiSocketPath(places, api) : undefined;
   const seen = await askDaemon(places, socket);
-  const { uptime_seconds: uptime, sync, rules, store, config, peers, remotes, ssh_agent } = seen ?? {};
+  const {
+    uptime_seconds: uptime,
+    sync,
+    rules,
+    store,
+    config,
+    peers,
+    remotes,
+    ssh_agent,
+    docker,
+  } = seen ?? {};
   const hasFault = store !== undefined && (!store.reachable || sync?.state === "stale");
   return {
     daemon: { running: seen !== undefined },
@@ -52,6 +63,7 @@ export async function readDaemonStatus(places: Places, { api, web }: Config): Pr
     ...(peers !== undefined && { peers }),
     ...(remotes !== undefined && { remotes }),
     ...(ssh_agent !== undefined && { ssh_agent }),
+    ...(docker !== undefined && { docker }),
   };
 }
 

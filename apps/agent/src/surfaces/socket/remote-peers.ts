@@ -7,7 +7,7 @@ import type { PeerServer, PeerSocket } from "../forwards/connection.ts";
 import type { RemoteEntry } from "../forwards/file/remote-entry.ts";
 import type { LentToken } from "../forwards/tokens/child-tokens.ts";
 import { loanSettings, type TokenLender } from "../forwards/tokens/token-lender.ts";
-import { closeServer, createBoundedServer } from "../http-api/bounded-server.ts";
+import { closeServer, createBoundedServer } from "../listening/bounded-server.ts";
 import type { ApiParts } from "../http-api/environment.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Problem } from "../http-api/problem.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import type { Logger } from "@devplat/base";
 import type { Hono } from "hono";
-import { closeServer, createBoundedServer } from "../http-api/bounded-server.ts";
+import { closeServer, createBoundedServer } from "../listening/bounded-server.ts";
 import type { Environment } from "../http-api/environment.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Surface, SurfaceStatus } from "../surface.ts";

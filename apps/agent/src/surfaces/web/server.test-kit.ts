@@ -19,6 +19,7 @@ import { StoreHealth } from "../../secrets/store-health.ts";
 import { WritePolicy } from "../../secrets/write-policy.ts";
 import type { Desktop } from "../../desktop/desktop.ts";
 import type { RemoteControl } from "../forwards/remote-control.ts";
+import type { VolumeControl } from "../volumes/volume-control.ts";
 import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
 import type { RuleControl } from "../../sync/rule-control.ts";
@@ -91,6 +92,8 @@ export async function startTestServer(
     remotes?: RemoteControl;
     /** Default: it is off. */
     sshAgent?: SshAgentControl;
+    /** Container volumes. Default: they are off. */
+    volumes?: VolumeControl;
     /** Default: there is no peer socket. */
     peerLoan?: WebParts["peerLoan"];
     /** Default: every rule can be paused, and nothing would change. */
@@ -167,6 +170,7 @@ export async function startTestServer(
     actions: new LocalActions(options.desktop ?? idleDesktop, logger),
     remotes: options.remotes,
     sshAgent: () => options.sshAgent,
+    volumes: () => options.volumes,
     peerLoan: options.peerLoan,
     clipboard: options.clipboard ?? {
       copy: async (secret) => {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, RequestListener, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { bindLocalhost, systemCode, type Clock } from "@devplat/base";
-import { closeServer, createBoundedServer } from "../http-api/bounded-server.ts";
+import { closeServer, createBoundedServer } from "../listening/bounded-server.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Problem } from "../http-api/problem.ts";
 import type { Surface, SurfaceStatus } from "../surface.ts";

@@ -61,6 +61,7 @@ export function metricsText(status: AgentStatus, openStreams: number): string {
       enabled.map(({ host, tokens }) => [`{host="${escapeLabel(host)}"}`, tokens.lent.length]),
     ),
     ...sshAgentSamples(status.ssh_agent),
+    ...volumeSamples(status.docker),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -82,6 +83,32 @@ function sshAgentSamples(agent: AgentStatus["ssh_agent"]): string[] {
     ...gauge("agent_ssh_agent_questions", "Questions of the SSH agent that wait for the user.", [
       ["", agent.questions.length],
     ]),
+  ];
+}
+
+/** Empty while container volumes are off. */
+function volumeSamples(docker: AgentStatus["docker"]): string[] {
+  if (docker?.enabled !== true) return [];
+  const labelled = docker.volumes.map((volume) => ({
+    label: `{volume="${escapeLabel(volume.name)}"}`,
+    ...volume,
+  }));
+  return [
+    ...gauge(
+      "agent_volume_mounts",
+      "Containers that have the volume mounted.",
+      labelled.map(({ label, mounts }) => [label, mounts]),
+    ),
+    ...gauge(
+      "agent_volume_secrets",
+      "Secrets in the files of the volume.",
+      labelled.map(({ label, secrets }) => [label, secrets]),
+    ),
+    ...gauge(
+      "agent_volume_failed",
+      "1 if the files of the volume are not those of the store.",
+      labelled.map(({ label, error }) => [label, error === null ? 0 : 1]),
+    ),
   ];
 }
 

@@ -4,6 +4,7 @@ import { sitePage } from "./layout.ts";
 import { notices } from "./notices.ts";
 import { rulesTable } from "./rules-table.ts";
 import { timeText } from "./time-text.ts";
+import { volumesCard } from "./volumes-card.ts";
 
 /** Id of the part that the live stream replaces. */
 const LIVE_CONTENT_ID = "live-content";
@@ -41,7 +42,7 @@ function content(status: AgentStatus, rules: readonly RuleView[]): Html {
   return html`${notices(status)}
     <h1>Overview</h1>
     <section class="card" aria-label="State">${facts(status)}</section>
-    ${rulesTable(rules, status.time)}`;
+    ${rulesTable(rules, status.time)} ${volumesCard(status.docker)}`;
 }
 
 function facts(status: AgentStatus): Html {

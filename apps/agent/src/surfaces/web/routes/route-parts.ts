@@ -12,7 +12,16 @@ import type { WebLogin } from "../state/web-login.ts";
 /** Parts of the daemon that the pages and the API of the web port show and change. */
 export interface SiteParts extends Pick<
   ApiParts,
-  "view" | "secrets" | "signIn" | "configuration" | "actions" | "remotes" | "peerLoan" | "sshAgent" | "logger"
+  | "view"
+  | "secrets"
+  | "signIn"
+  | "configuration"
+  | "actions"
+  | "remotes"
+  | "peerLoan"
+  | "sshAgent"
+  | "volumes"
+  | "logger"
 > {
   /** Undefined for a store without a login. */
   readonly login: WebLogin | undefined;

@@ -1,0 +1,2 @@
+export { register } from "./register.ts";
+export { list, release } from "./volumes.ts";

@@ -1,0 +1,64 @@
+import { html, type Html } from "@devplat/web-kit";
+import { BRAND } from "../../../brand.ts";
+import type { DockerStatus } from "../../../status.ts";
+
+const REFRESH: Readonly<Record<DockerStatus["volumes"][number]["refresh"], string>> = {
+  events: "after each change",
+  poll: "from time to time",
+  probing: "finding out",
+};
+
+/** Container volumes with their state; empty while there is nothing to say. */
+export function volumesCard(docker: DockerStatus | undefined): Html | "" {
+  if (docker === undefined) return "";
+  const { enabled, error, registrations, volumes } = docker;
+  const wrong = registrations.filter(({ state }) => state !== "agrees");
+  return html`<section class="card flush" aria-labelledby="volumes-heading">
+    <div class="card-head"><h2 id="volumes-heading">Container volumes</h2></div>
+    ${
+      enabled
+        ? ""
+        : html`<p class="empty">
+            <code>docker.enabled</code> is false, but an engine is told to use its socket.
+          </p>`
+    }
+    ${error === null ? "" : html`<p class="error">${error}</p>`}
+    ${wrong.map(
+      ({ path, state }) =>
+        html`<p class="empty">
+          <code>${path}</code> ${state === "absent" ? "does not exist" : state}. Run
+          <code>${BRAND.command} docker register</code>.
+        </p>`,
+    )}
+    ${enabled && volumes.length === 0 ? html`<p class="empty">No volumes.</p>` : ""}
+    ${volumes.length === 0 ? "" : volumesTable(volumes)}
+  </section>`;
+}
+
+function volumesTable(volumes: DockerStatus["volumes"]): Html {
+  return html`<table class="table" role="table" aria-labelledby="volumes-heading">
+    <thead role="rowgroup">
+      <tr role="row">
+        <th role="columnheader" scope="col">Volume</th>
+        <th role="columnheader" scope="col">Secrets</th>
+        <th role="columnheader" scope="col">Mounts</th>
+        <th role="columnheader" scope="col">Refreshed</th>
+        <th role="columnheader" scope="col">Error</th>
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${volumes.map(
+        ({ name, paths, secrets, mounts, refresh, error }) =>
+          html`<tr role="row">
+            <th role="rowheader" scope="row">${name}</th>
+            <td role="cell" data-label="Secrets">
+              ${mounts === 0 ? "" : `${secrets} of `}<code>${paths.join(", ")}</code>
+            </td>
+            <td role="cell" data-label="Mounts">${String(mounts)}</td>
+            <td role="cell" data-label="Refreshed">${REFRESH[refresh]}</td>
+            <td role="cell" data-label="Error">${error ?? ""}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { run, tempFolder, until, type ContainerEngine, type TempFolder } from "@devplat/testkit";
+import type { AgentStatus } from "../../apps/agent/src/status.ts";
+import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
+
+/** A home with a runtime folder on a tmpfs, and a daemon with container volumes. */
+export class VolumesStand {
+  readonly home: Home;
+  readonly #folder: TempFolder;
+  readonly #runtime: string;
+  #agent: RunningAgent | undefined;
+
+  private constructor(folder: TempFolder) {
+    this.#folder = folder;
+    // On a tmpfs, as the runtime folder of a user is.
+    this.#runtime = mkdtempSync("/dev/shm/volumes-");
+    this.home = new Home(folder.path, {
+      XDG_RUNTIME_DIR: this.#runtime,
+      AGENT_DOCKER_PLUGINS: join(folder.path, "plugins"),
+      AGENT_PODMAN_CONFIG: join(folder.path, "podman"),
+    });
+  }
+
+  /** @param engine whose configuration folder the agent writes to */
+  static async make(engine?: { docker?: ContainerEngine; podman?: ContainerEngine }): Promise<VolumesStand> {
+    const stand = new VolumesStand(await tempFolder("agent-volumes"));
+    const { env } = stand.home;
+    if (engine?.docker !== undefined)
+      env["AGENT_DOCKER_PLUGINS"] = join(engine.docker.configuration, "plugins");
+    if (engine?.podman !== undefined)
+      env["AGENT_PODMAN_CONFIG"] = join(engine.podman.configuration, "containers.conf.d");
+    return stand;
+  }
+
+  get socket(): string {
+    return join(this.#runtime, "daemon/docker.sock");
+  }
+
+  /** Path below the folder of the files of volumes. */
+  volume(path: string): string {
+    return join(this.#runtime, "daemon/volumes", path);
+  }
+
+  get agent(): RunningAgent {
+    return this.#agent ?? assert.fail("the daemon does not run");
+  }
+
+  configure(store: string, docker: string): Promise<string> {
+    return this.home.configure(`store: ${store}\napi: { enabled: true }\ndocker: ${docker}\n`);
+  }
+
+  async start(): Promise<void> {
+    this.#agent = await daemon(this.home, async () => (await this.call("/Plugin.Activate")).status === 200);
+  }
+
+  async stop(): Promise<void> {
+    await this.#agent?.stop();
+    this.#agent = undefined;
+  }
+
+  /** Ends the daemon without giving it a chance. */
+  async kill(): Promise<void> {
+    const { pid } = this.agent;
+    process.kill(pid ?? assert.fail(), "SIGKILL");
+    await until(async () => (await run("kill", ["-0", String(pid)])).code !== 0);
+    this.#agent = undefined;
+  }
+
+  async remove(): Promise<void> {
+    await this.stop();
+    await rm(this.#runtime, { recursive: true, force: true });
+    await this.#folder.remove();
+  }
+
+  /** One call of the plugin, by curl. */
+  async call(
+    path: string,
+    body: object | string = {},
+    ...more: string[]
+  ): Promise<{ status: number; text: string }> {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    const args = [
+      "--silent",
+      "--unix-socket",
+      this.socket,
+      "--max-time",
+      "60",
+      "--write-out",
+      "\n%{http_code}",
+      "--data-binary",
+      "@-",
+      ...more,
+    ];
+    const { stdout } = await run("curl", [...args, `http://localhost${path}`], { input: text });
+    const at = stdout.lastIndexOf("\n");
+    return { status: Number(stdout.slice(at + 1)), text: stdout.slice(0, at) };
+  }
+
+  async status(): Promise<NonNullable<AgentStatus["docker"]>> {
+    const status = JSON.parse(await this.home.ok("status", "--json")) as AgentStatus;
+    return status.docker ?? assert.fail("the status has no container volumes");
+  }
+
+  async volumeStatus(name: string): Promise<NonNullable<AgentStatus["docker"]>["volumes"][number]> {
+    return (
+      (await this.status()).volumes.find((volume) => volume.name === name) ?? assert.fail(`no volume ${name}`)
+    );
+  }
+
+  put(key: string, ...fields: string[]): Promise<string> {
+    return this.home.ok("secrets", "put", key, "--no-wait", ...fields);
+  }
+}

@@ -1,0 +1,203 @@
+import { copyFile, mkdir, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { TestkitError } from "./errors.ts";
+import { onPath } from "./peer-programs.ts";
+import { startPeer, type Peer } from "./peer.ts";
+import { run, type Finished } from "./process.ts";
+import { tempFolder } from "./temp-folder.ts";
+
+/** Name of the image that {@link startDockerd} and {@link startPodman} make: busybox, with a link for each of its programs here. */
+export const BOX_IMAGE = "box";
+const PROGRAMS = [
+  "sh",
+  "cat",
+  "ls",
+  "sleep",
+  "ln",
+  "rm",
+  "mv",
+  "mkdir",
+  "kill",
+  "touch",
+  "id",
+  "true",
+  "readlink",
+  "chmod",
+];
+
+/** A real container engine, as root, without a network. */
+export interface ContainerEngine {
+  /** Folder that the engine sees as its own in `/etc`: `/etc/docker` or `/etc/containers`. */
+  readonly configuration: string;
+  /** Runs its command line. */
+  run(...args: readonly string[]): Promise<Finished>;
+  /** Runs it and insists on success. @returns standard output without the last newline */
+  ok(...args: readonly string[]): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface Dockerd extends ContainerEngine {
+  /** Socket of its API. */
+  readonly socket: string;
+  readonly pid: number;
+  output(): string;
+  /** Ends dockerd by SIGKILL. Containers and containerd may go on. */
+  kill(): Promise<void>;
+  /** Ends dockerd by SIGTERM, and with it the containers. */
+  pause(): Promise<void>;
+  /** Starts it again on the same folders. */
+  resume(): Promise<void>;
+}
+
+/**
+ * Starts dockerd, in a mount namespace in which `/etc/docker` is a folder of the test. Needs root.
+ * @throws TestkitError `missing` without Debian's packages docker.io and busybox-static
+ */
+export async function startDockerd(): Promise<Dockerd> {
+  const dockerd = onPath("dockerd") ?? "/usr/sbin/dockerd";
+  const folder = await tempFolder("dockerd");
+  const at = (name: string): string => join(folder.path, name);
+  const configuration = at("etc");
+  await mkdir(join(configuration, "plugins"), { recursive: true });
+  await mkdir("/etc/docker", { recursive: true });
+  const socket = at("docker.sock");
+  const env = {
+    PATH: process.env["PATH"],
+    HOME: folder.path,
+    DOCKER_CONFIG: at("client"),
+    DOCKER_HOST: `unix://${socket}`,
+  };
+  const flags = [
+    "--bridge=none",
+    "--iptables=false",
+    "--data-root",
+    at("data"),
+    "--exec-root",
+    at("exec"),
+    "--pidfile",
+    at("pid"),
+    "--host",
+    `unix://${socket}`,
+  ];
+  const cli = (...args: readonly string[]): Promise<Finished> => run("docker", args, { env });
+  const begin = (): Promise<Peer> =>
+    startPeer("dockerd", async () => ({
+      command: "unshare",
+      args: [
+        "--mount",
+        "sh",
+        "-c",
+        'mount --bind "$1" /etc/docker && shift && exec "$@"',
+        "sh",
+        configuration,
+        dockerd,
+        ...flags,
+      ],
+      options: { env },
+      isReady: async (output) => output.includes("API listen on") && (await cli("version")).code === 0,
+    }));
+  let peer = await begin();
+  const ok = insist("docker", cli);
+  await ok("import", await boxArchive(folder.path), BOX_IMAGE);
+  return {
+    configuration,
+    socket,
+    get pid() {
+      return peer.pid;
+    },
+    output: () => peer.output(),
+    run: cli,
+    ok,
+    kill: async () => {
+      process.kill(peer.pid, "SIGKILL");
+      await peer.ended;
+    },
+    pause: async () => void (await peer.stop()),
+    resume: async () => {
+      peer = await begin();
+    },
+    stop: async () => {
+      // A graceful end ends containers and containerd too, also those that an earlier kill has left.
+      if ((await cli("version")).code !== 0) peer = await begin();
+      await peer.stop();
+      await folder.remove();
+    },
+  };
+}
+
+/**
+ * Prepares Podman as root, in a mount namespace in which `/etc/containers` is a folder of the test.
+ * @throws TestkitError `missing` without Debian's packages podman and busybox-static
+ */
+export async function startPodman(): Promise<ContainerEngine> {
+  const folder = await tempFolder("podman");
+  const at = (name: string): string => join(folder.path, name);
+  const configuration = at("etc");
+  await mkdir(join(configuration, "containers.conf.d"), { recursive: true });
+  await copyFile("/etc/containers/policy.json", join(configuration, "policy.json"));
+  const env = { PATH: process.env["PATH"], HOME: folder.path };
+  // It holds the namespace, in which every command runs.
+  const holder = await startPeer("mount namespace", async () => ({
+    command: "unshare",
+    args: [
+      "--mount",
+      "sh",
+      "-c",
+      'mount --bind "$1" /etc/containers && echo ready && exec sleep infinity',
+      "sh",
+      configuration,
+    ],
+    isReady: (output) => output.includes("ready"),
+  }));
+  const flags = [
+    "--root",
+    at("root"),
+    "--runroot",
+    at("run"),
+    "--storage-driver",
+    "vfs",
+    "--cgroup-manager",
+    "cgroupfs",
+    "--events-backend",
+    "file",
+  ];
+  const cli = (...args: readonly string[]): Promise<Finished> =>
+    run("nsenter", ["--mount", "--target", String(holder.pid), "podman", ...flags, ...args], { env });
+  const ok = insist("podman", cli);
+  await ok("import", await boxArchive(folder.path), BOX_IMAGE);
+  return {
+    configuration,
+    run: cli,
+    ok,
+    stop: async () => {
+      await cli("rm", "--all", "--force", "--time", "0");
+      await holder.stop();
+      await folder.remove();
+    },
+  };
+}
+
+/** An archive with the files of the image. */
+async function boxArchive(folder: string): Promise<string> {
+  const busybox = onPath("busybox");
+  if (busybox === undefined) throw TestkitError.missing("busybox");
+  const root = join(folder, "image");
+  await mkdir(join(root, "bin"), { recursive: true });
+  await copyFile(busybox, join(root, "bin/busybox"));
+  for (const name of PROGRAMS) await symlink("busybox", join(root, "bin", name));
+  const archive = join(folder, "image.tar");
+  const made = await run("tar", ["-C", root, "-cf", archive, "."]);
+  if (made.code !== 0) throw TestkitError.failed("tar", made.stderr);
+  return archive;
+}
+
+function insist(
+  program: string,
+  cli: (...args: readonly string[]) => Promise<Finished>,
+): (...args: readonly string[]) => Promise<string> {
+  return async (...args) => {
+    const { code, stdout, stderr } = await cli(...args);
+    if (code !== 0) throw TestkitError.failed(`${program} ${args.join(" ")}`, stderr);
+    return stdout.replace(/\n$/, "");
+  };
+}
