@@ -99,6 +99,23 @@ export class VolumesStand {
     return { status: Number(stdout.slice(at + 1)), text: stdout.slice(0, at) };
   }
 
+  /** A call that has to succeed. */
+  async ok(path: string, body: object): Promise<void> {
+    const { status, text } = await this.call(path, body);
+    assert.equal(status, 200, text);
+  }
+
+  /** Resolves when the daemon has signed in to its store. */
+  async signedIn(): Promise<void> {
+    await until(async () => {
+      await this.ok("/VolumeDriver.Create", { Name: "trial", Opts: { secrets: "demo/" } });
+      const { status } = await this.call("/VolumeDriver.Mount", { Name: "trial", ID: "trial" });
+      await this.ok("/VolumeDriver.Unmount", { Name: "trial", ID: "trial" });
+      return status === 200;
+    });
+    await this.ok("/VolumeDriver.Remove", { Name: "trial" });
+  }
+
   async status(): Promise<NonNullable<AgentStatus["docker"]>> {
     const status = JSON.parse(await this.home.ok("status", "--json")) as AgentStatus;
     return status.docker ?? assert.fail("the status has no container volumes");

@@ -220,11 +220,11 @@ describe("container volumes", { timeout: TIMEOUT_MS }, () => {
     );
     await until(async () => (await docker.run("exec", "signalled", "ls", "/ready")).code === 0);
     const startedAt = (): Promise<string> => docker.ok("inspect", "-f", "{{.State.StartedAt}}", "restarted");
-    const before = await startedAt();
+    const started = await startedAt();
     await stand.put("demo/registry", `password=${FIRST}`);
     await until(async () => (await docker.ok("exec", "told", "cat", "/seen")).includes(FIRST));
     await until(async () => (await docker.run("exec", "signalled", "ls", "/hup")).code === 0);
-    await until(async () => (await startedAt()) !== before);
+    await until(async () => (await startedAt()) !== started);
     assert.match(
       await docker.ok("exec", "restarted", "cat", "/run/secrets/demo/registry.json"),
       new RegExp(FIRST),

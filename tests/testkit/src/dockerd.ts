@@ -1,4 +1,4 @@
-import { copyFile, mkdir, symlink } from "node:fs/promises";
+import { copyFile, mkdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { TestkitError } from "./errors.ts";
 import { onPath } from "./peer-programs.ts";
@@ -41,7 +41,7 @@ export interface Dockerd extends ContainerEngine {
   readonly socket: string;
   readonly pid: number;
   output(): string;
-  /** Ends dockerd by SIGKILL. Containers and containerd may go on. */
+  /** Ends dockerd and containerd by SIGKILL. Containers may go on. */
   kill(): Promise<void>;
   /** Ends dockerd by SIGTERM, and with it the containers. */
   pause(): Promise<void>;
@@ -111,6 +111,9 @@ export async function startDockerd(): Promise<Dockerd> {
     kill: async () => {
       process.kill(peer.pid, "SIGKILL");
       await peer.ended;
+      // The next dockerd would wait 15 s for it.
+      const containerd = Number(await readFile(at("exec/containerd/containerd.pid"), "utf8").catch(() => ""));
+      if (containerd > 1) process.kill(containerd, "SIGKILL");
     },
     pause: async () => void (await peer.stop()),
     resume: async () => {
