@@ -69,7 +69,11 @@ export const register: RunCommand = async (invocation) => {
   }
   if (!flagOf(options, "yes")) await confirm();
   for (const place of missing) await write(place);
-  printResult(options, shown(true), () => printLine("registered"));
+  const isReplaced = plan.some(({ state }) => state === "names a different socket");
+  printResult(options, shown(true), () => {
+    printLine("registered");
+    if (isReplaced) printLine("Restart Docker: it uses the former socket until then.");
+  });
   return 0;
 };
 

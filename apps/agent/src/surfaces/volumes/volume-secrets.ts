@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { SecretStoreError, type Fields } from "@devplat/secret-store";
+import { SecretStoreError, type Fields, type SecretDocument } from "@devplat/secret-store";
 import { publicMessage } from "../../errors.ts";
 import type { CachedSecrets, SecretVersion } from "../../secrets/folder/cached-secrets.ts";
 import type { FolderSnapshot, SecretFolder } from "../../secrets/folder/secret-folder.ts";
@@ -8,8 +8,13 @@ import { VolumeError } from "./errors/volume-error.ts";
 import { secretFiles, type SecretFiles } from "./content/secret-files.ts";
 import type { VolumeOptions } from "./options/volume-options.ts";
 
+/** Values of a volume up to this size are kept while it is mounted, so that a change of one secret reads one. In bytes. */
+const MAX_KEPT_BYTES = 4 * 1024 * 1024;
+
 /** Reads the secrets of one volume. */
 export class VolumeSecrets {
+  /** Fields that were read last, by path, with the version that they are of. */
+  #kept: ReadonlyMap<string, { readonly version: SecretVersion; readonly fields: Fields }> = new Map();
   readonly #secrets: CachedSecrets;
   readonly #folder: SecretFolder;
   readonly #options: VolumeOptions;
@@ -61,9 +66,13 @@ export class VolumeSecrets {
   /** Files of these secrets. One that was removed since the look has none. @throws VolumeError; the reason of the signal */
   async read(versions: ReadonlyMap<string, SecretVersion>, signal: AbortSignal): Promise<SecretFiles> {
     const read = await Promise.all(
-      [...versions.keys()].map(async (path): Promise<[string, Fields] | undefined> => {
+      [...versions].map(async ([path, version]): Promise<[string, SecretDocument] | undefined> => {
+        const kept = this.#kept.get(path);
+        if (kept?.version.version === version.version && kept.version.createdAt === version.createdAt) {
+          return [path, { ...version, fields: kept.fields }];
+        }
         try {
-          return [path, (await this.#secrets.read(path, signal)).fields];
+          return [path, await this.#secrets.read(path, signal)];
         } catch (error) {
           signal.throwIfAborted();
           if (!(error instanceof SecretStoreError)) throw error;
@@ -72,7 +81,25 @@ export class VolumeSecrets {
         }
       }),
     );
-    return secretFiles(new Map(read.filter((each) => each !== undefined)), this.#options.layout);
+    const documents = read.filter((each) => each !== undefined);
+    const found = secretFiles(
+      new Map(documents.map(([path, { fields }]) => [path, fields])),
+      this.#options.layout,
+    );
+    const bytes = [...found.files.values()].reduce((sum, { length }) => sum + length, 0);
+    const kept = bytes > MAX_KEPT_BYTES ? [] : documents;
+    this.#kept = new Map(
+      kept.map(([path, { version, createdAt, fields }]) => [
+        path,
+        { version: { version, createdAt }, fields },
+      ]),
+    );
+    return found;
+  }
+
+  /** Forgets the values. */
+  forget(): void {
+    this.#kept = new Map();
   }
 }
 

@@ -169,6 +169,7 @@ export class Volume {
     this.#following?.abort();
     this.#following = undefined;
     this.condition.emptied();
+    this.#reader.forget();
     const saved = this.#save({ ...this.#record, mounts: [], content: null });
     // The files go also if the state cannot be saved.
     const [wiped, outcome] = await Promise.allSettled([

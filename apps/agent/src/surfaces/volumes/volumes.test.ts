@@ -105,7 +105,24 @@ describe("volumes", () => {
     await store.delete("demo/a");
     await until(async () => existsSync(path("demo/c.json")) && !existsSync(path("demo/a.json")));
     assert.deepEqual((await readdir(path("demo"))).toSorted(), ["b.json", "c.json"]);
-    assert.ok(stand.refreshed.includes("app"));
+    await until(() => stand.refreshed.includes("app"));
+  });
+
+  it("a change of one secret reads one, and an unmount forgets the values", async () => {
+    await create();
+    await mount("one");
+    requests.calls.length = 0;
+    await write("demo/a", '{"v":"2"}');
+    await until(async () => (await read("demo/a.json")).includes('"2"'));
+    assert.match(await read("demo/b.json"), /"1"/);
+    assert.deepEqual(
+      requests.calls.filter((call) => call.startsWith("read")),
+      ["read demo/a"],
+    );
+    await stand.volumes.unmount("app", "one");
+    await mount("two");
+    const reads = requests.calls.filter((call) => call.startsWith("read"));
+    assert.deepEqual(reads.toSorted(), ["read demo/a", "read demo/a", "read demo/b"]);
   });
 
   it("a failed refresh keeps the last files, says so, and is repeated", async () => {

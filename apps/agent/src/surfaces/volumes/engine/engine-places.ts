@@ -47,7 +47,7 @@ export function registrationPlaces(
   const podmanLine = `${BRAND.folder} = ${JSON.stringify(socket)}`;
   const podman = {
     line: podmanLine,
-    content: `# Written by '${BRAND.command} docker register'.\n[engine.volume_plugins]\n${podmanLine}\n`,
+    content: `# Written by ${BRAND.command} docker register.\n[engine.volume_plugins]\n${podmanLine}\n`,
   };
   const spec = `${BRAND.folder}.spec`;
   const part = `${BRAND.folder}.conf`;
