@@ -249,9 +249,9 @@ describe("status block rules", () => {
     assert.match(text, /^ {2}Expected line: unix:\/\/.*\/docker\.sock$/m);
     assert.match(text, /^ {2}State: {9}names a different socket$/m);
     const { docker } = JSON.parse(await status("--json")) as {
-      docker: { registration: { expected: string } };
+      docker: { registrations: [{ expected: string }] };
     };
-    await place.write("plugins/daemon.spec", `${docker.registration.expected}\n`);
+    await place.write("plugins/daemon.spec", `${docker.registrations[0].expected}\n`);
     assert.match(await status(), /^ {2}State: {9}agrees$/m);
   });
 });
