@@ -4,21 +4,25 @@ import { dlopen, getInt32, type FunctionDefinitions, type WrappedFunctionsFromDe
 export function bindLibc<const Definitions extends FunctionDefinitions>(
   definitions: Definitions,
 ): WrappedFunctionsFromDefinitions<Definitions> {
-  return dlopen(null, definitions).functions;
+  const { functions } = dlopen(null, definitions);
+  // Now, because finding the place can change the number that is there.
+  errnoPlace();
+  return functions;
 }
 
 /** Linux's error number of the last call that failed, in this thread. Read it immediately after the call. */
 export function lastErrno(): number {
-  // Each thread has its own place for the number, and its own copy of this module.
-  place ??= locateErrno();
-  return getInt32(place);
+  return getInt32(errnoPlace());
 }
 
 let place: bigint | undefined;
 
-function locateErrno(): bigint {
-  const { __errno_location: locate } = bindLibc({
-    __errno_location: { arguments: [], return: "pointer" },
-  });
-  return locate();
+/** Each thread has its own place for the number, and its own copy of this module. */
+function errnoPlace(): bigint {
+  if (place === undefined) {
+    const { functions } = dlopen(null, { __errno_location: { arguments: [], return: "pointer" } });
+    const { __errno_location: locate } = functions;
+    place = locate();
+  }
+  return place;
 }

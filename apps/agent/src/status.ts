@@ -79,6 +79,26 @@ const enrolmentStatusSchema = z
   .meta({ id: "Enrolment" });
 export type EnrolmentStatus = Immutable<z.infer<typeof enrolmentStatusSchema>>;
 
+/** The filesystem mount; never a value. */
+const fuseStatusSchema = z.object({
+  mountpoint: text,
+  access: z.enum(["read-only", "read-write"]),
+  layout: z.enum(["json", "both"]),
+  cache_ttl_seconds: z.number(),
+  mounted: z.boolean().describe("Whether the kernel has the mount"),
+  state: z
+    .enum(["starting", "mounted", "refused", "unmounted", "restarting"])
+    .describe("State of the daemon's mount server; absent without a running daemon")
+    .exactOptional(),
+  problem: text.nullable().describe("Why nothing is mounted").exactOptional(),
+  omitted_names: count.describe("Names of the store that no file can have").exactOptional(),
+  unsaved: z
+    .array(z.object({ path: text, reason: text }))
+    .describe("Files whose content is only in memory, because the store did not take it")
+    .exactOptional(),
+});
+export type FuseStatus = Immutable<z.infer<typeof fuseStatusSchema>>;
+
 const bootstrapSchema = z.object({ active: z.boolean(), method: text.nullable() });
 
 /** Container volumes; never a value. */
@@ -122,6 +142,7 @@ export const agentStatusSchema = z.object({
   rules: z.record(text, ruleStatusSchema),
   enrolments: z.array(enrolmentStatusSchema),
   remotes: z.array(remoteViewSchema).describe("Managed SSH forwards, in the order of ssh.yaml"),
+  fuse: fuseStatusSchema.describe("The filesystem mount; absent while it is off").exactOptional(),
   docker: dockerStatusSchema
     .describe("Container volumes; absent while there is nothing to say")
     .exactOptional(),

@@ -31,6 +31,8 @@ import { SleepWatch, systemBootMs } from "../sleep-watch.ts";
 import { SshAgentOnDemand } from "../surfaces/ssh-agent/server/ssh-agent-on-demand.ts";
 import { ForwardsOnDemand } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { VolumesOnDemand } from "../surfaces/volumes/volumes-on-demand.ts";
+import { MountSurface } from "../surfaces/mount/mount-surface.ts";
+import { fuseStatus } from "../surfaces/mount/mount-status.ts";
 import { SurfaceGroup, type Surface } from "../surfaces/surface.ts";
 import type { WebServer } from "../surfaces/web/server.ts";
 import { PAGE_WAIT_MS } from "../secrets/page-wait.ts";
@@ -145,6 +147,12 @@ export async function assembleDaemon(
   };
   const sshAgent = sshAgentOnDemand(host, { ...shared, changes: watch, webUrl: () => web?.url });
   newSshKeys.receive((pair) => sshAgent.keyMade(pair));
+  const mount = new MountSurface({
+    config: () => config.current.config,
+    build: async () => (await import("./mount.ts")).assembleMount(host, { ...shared, changes: watch }),
+    look: () => fuseStatus(config.current.config, host.places),
+    logger,
+  });
   const remotes = forwardsOnDemand(host, { ...shared, sshAgent });
   const volumes = volumesOnDemand(host, { ...shared, changes: watch });
   const web: WebServer | undefined = await addSurfaces(host, {
@@ -154,10 +162,12 @@ export async function assembleDaemon(
     remotes,
     sshAgent,
     volumes,
+    mount,
     changes: watch,
   });
   surfaces.add(sshAgent);
   surfaces.add(volumes);
+  surfaces.add(mount);
   // After the others: it may wait for programs that a crashed daemon has left.
   surfaces.add(remotes);
   return { daemon, keeper, config, enrolments, surfaces, web, session: parts, close: () => parts.close() };

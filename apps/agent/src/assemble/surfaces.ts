@@ -19,6 +19,7 @@ import { lentTokensDocument } from "../surfaces/forwards/tokens/lent-tokens-docu
 import { PeerSocketLoan } from "../surfaces/forwards/tokens/peer-socket-loan.ts";
 import { loanSettings, type TokenLender } from "../surfaces/forwards/tokens/token-lender.ts";
 import { StatusView } from "../surfaces/status-view.ts";
+import type { MountSurface } from "../surfaces/mount/mount-surface.ts";
 import type { SurfaceGroup } from "../surfaces/surface.ts";
 import { TokenHandouts } from "../surfaces/socket/token-handouts.ts";
 import { PeerFanOut } from "../surfaces/peer-actions/fan-out.ts";
@@ -60,6 +61,7 @@ export interface SurfaceFoundation extends SharedParts {
   readonly remotes: RemoteControl;
   readonly sshAgent: SshAgentOnDemand;
   readonly volumes: VolumesOnDemand;
+  readonly mount: MountSurface;
   /** Changes that the rules would make, found by a separate engine that does not change the daemon's state. */
   readonly preview: ConstructorParameters<typeof RuleSwitch>[0]["preview"];
 }
@@ -70,7 +72,8 @@ export interface SurfaceFoundation extends SharedParts {
  */
 export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Promise<WebServer | undefined> {
   const { environment, places, logger, clock } = host;
-  const { daemon, store, signIn, enrolments, surfaces, remotes, sshAgent, volumes, current, changes } = parts;
+  const { daemon, store, signIn, enrolments, surfaces, remotes, sshAgent, volumes, mount, current, changes } =
+    parts;
   const { config } = current();
   const activated = activatedSockets(environment, process.pid);
   const apiPath = config.api.enabled ? apiSocketPath(places, config.api) : undefined;
@@ -89,7 +92,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   const { offers, ...keys } = config.api.peer;
   const loan = new PeerSocketLoan({ lender, settings: loanSettings(keys), clock });
   const shared = {
-    view: new StatusView(daemon, surfaces, remotes, [sshAgent, volumes, loans]),
+    view: new StatusView(daemon, surfaces, remotes, [sshAgent, volumes, mount, loans]),
     secrets: new SecretEditor({
       store,
       policy: new WritePolicy(config.web.editable_paths, () => Object.keys(current().config.enrolments)),

@@ -8,6 +8,7 @@ import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/sections/store-section.ts";
 import { AgentError, publicMessage } from "../errors.ts";
 import type { RemoteState } from "../remote-view.ts";
+import { fuseStatus } from "../surfaces/mount/mount-status.ts";
 import { readDaemonStatus, type DaemonStatus } from "../surfaces/socket/daemon-status.ts";
 import type { CommandStatus, CertificateStatus, DockerStatus } from "../status.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
@@ -62,11 +63,18 @@ export const run: RunCommand = async (invocation) => {
     });
     const exposed = await parts.engine.exposedFiles();
     const docker = await volumeStatus(host, loaded.config);
+    const fuse = await fuseStatus(loaded.config, host.places);
     const daemon = await readDaemonStatus(host.places, loaded.config);
     const status = withWarnings(
       exposed.map(({ warning }) => warning),
       withDaemon(
-        withCertificate(withFault({ ...seen, ...(docker !== undefined && { docker }) }, fault), certificate),
+        withCertificate(
+          withFault(
+            { ...seen, ...(docker !== undefined && { docker }), ...(fuse !== undefined && { fuse }) },
+            fault,
+          ),
+          certificate,
+        ),
         withRegistrations(daemon, docker),
       ),
     );

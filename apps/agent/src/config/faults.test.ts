@@ -39,7 +39,6 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "enrolment-key-too-deep": "2:15: enrolments.a/b/c: a key is flat or grouped once: name or group/name",
   "enrolment-pattern-broken": "3:44: enrolments.a.fields[0].pattern: not a regular expression",
   "fuse-cache-too-long": "2:9: fuse.cache_ttl: must be at most 10m",
-  "fuse-not-built": "2:9: fuse.enabled: not built yet in this version: only false",
   "git-credentials-host-broken":
     "2:21: git_credentials[0].host: expected a host name, such as git.example.com, git.example.com:8443 or *.example.com",
   "interval-too-short": "2:9: sync.interval: must be at least 10s",

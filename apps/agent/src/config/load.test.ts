@@ -80,10 +80,10 @@ describe("the configuration's schema", () => {
     ["takes every loopback form", `${EMBEDDED}web: {listen: "[::1]:1"}\n`, []],
     [
       "says so of a surface that is not built yet",
-      `${EMBEDDED}fuse: {enabled: true}\n`,
-      ["c.yaml:2:8: fuse.enabled: not built yet in this version: only false"],
+      `${EMBEDDED}observability: {enabled: true}\n`,
+      ["c.yaml:2:17: observability.enabled: not built yet in this version: only false"],
     ],
-    ["takes such a surface when it is off", `${EMBEDDED}api: {enabled: false}\n`, []],
+    ["takes such a surface when it is off", `${EMBEDDED}observability: {enabled: false}\n`, []],
     [
       "refuses a mode without quotes",
       rule(", mode: 0600"),

@@ -14,11 +14,6 @@ describe("the user's overlay of a system configuration", () => {
     "has no effect: this host has a system configuration, over which this file may only set fuse";
   const warned: [string, string, string[]][] = [
     [
-      "fuse.enabled, which is not built yet",
-      "# mine\nfuse:\n  enabled: true\n",
-      ["u.yaml:3:3: fuse.enabled has no effect: the filesystem mount is not built yet in this version"],
-    ],
-    [
       "a whole configuration from the time before the system's",
       "store: {driver: vault}\nrules:\n  - broken\nfuse: {layout: both, cache_ttl: 1m}\nweb: 3\n",
       [
@@ -68,6 +63,7 @@ describe("the user's overlay of a system configuration", () => {
   });
 
   it("enabled: the user cannot take away what the system wants [agent 3.21]", () => {
+    assert.equal(fuse("fuse: {enabled: true}\n").enabled, true);
     const on = { ...config, fuse: { ...config.fuse, enabled: true } };
     assert.equal(fuse("fuse: {enabled: false}\n", on).enabled, true);
   });

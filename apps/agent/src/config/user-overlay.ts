@@ -19,9 +19,8 @@ const userDocument = z.strictObject({
 
 /**
  * The system's configuration with the user's own over it, which may only hold `fuse`: `read_write` only if both want
- * it, mountpoint and cache time as the user wants. Keys that only a system configuration may hold, and
- * `fuse.enabled`, which nothing works on yet, are ignored with a warning: the same file may have been this user's
- * whole configuration before the host got one.
+ * it, the switch, mountpoint and cache time as the user wants. Keys that only a system configuration may hold are
+ * ignored with a warning: the same file may have been this user's whole configuration before the host got one.
  * @throws ConfigError for keys that no configuration has, and wrong values
  */
 export function withUserOverlay(
@@ -42,12 +41,11 @@ export function withUserOverlay(
     warn(path, "this host has a system configuration, over which this file may only set fuse"),
   );
   if (fuse === undefined) return { config, warnings };
-  if (fuse.enabled === true)
-    warnings.push(warn(["fuse", "enabled"], "the filesystem mount is not built yet in this version"));
   const merged: Config = {
     ...config,
     fuse: {
       ...config.fuse,
+      enabled: config.fuse.enabled || fuse.enabled === true,
       read_write: config.fuse.read_write && fuse.read_write !== false,
       mountpoint: fuse.mountpoint ?? config.fuse.mountpoint,
       cache_ttl: fuse.cache_ttl ?? config.fuse.cache_ttl,

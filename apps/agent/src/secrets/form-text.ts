@@ -1,4 +1,5 @@
-import { isNumber, numberOf, printJson, type FieldValue } from "@devplat/secret-store";
+import type { FieldValue } from "@devplat/secret-store";
+import { isNumber, numberOf, printJson } from "@devplat/secret-store/json";
 
 /** A value as a person reads and edits it: a string as it is, everything else as JSON. */
 export function textOf(value: FieldValue): string {

@@ -1,4 +1,5 @@
-import { printJson, type FieldValue, type Fields } from "@devplat/secret-store";
+import type { FieldValue, Fields } from "@devplat/secret-store";
+import { printJson } from "@devplat/secret-store/json";
 import { textOf } from "./form-text.ts";
 
 const INDENT = 2;

@@ -4,7 +4,7 @@ import type { ObservedStore } from "./observed-store.ts";
 import type { WritePolicy } from "./write-policy.ts";
 
 /** Surface of the request, for the log. */
-export type Surface = "api" | "page";
+export type Surface = "api" | "page" | "mount";
 
 export interface SecretEditorParts {
   readonly store: ObservedStore;

@@ -3,7 +3,7 @@ import type { AgentStatus } from "../status.ts";
 
 /** Part of the daemon's status that surfaces add. */
 export type SurfaceStatus = Pick<AgentStatus, "api" | "peers" | "ssh_agent" | "docker"> &
-  Partial<Pick<AgentStatus, "remotes">>;
+  Partial<Pick<AgentStatus, "remotes" | "fuse">>;
 
 /** A way into the running daemon, such as the web port or a socket. */
 export interface Surface {

@@ -36,7 +36,7 @@ export function statusText(status: CommandStatus, staleSince: string | null): st
         ]),
   ];
   if (status.remotes.length > 0) lines.push("", "Remotes", ...remoteLines(status.remotes));
-  lines.push(...sshAgentLines(status.ssh_agent), ...volumeLines(status));
+  lines.push(...sshAgentLines(status.ssh_agent), ...fuseLines(status), ...volumeLines(status));
   return `${[...lines, "", ...ruleLines(status.rules)].join("\n")}\n`;
 }
 
@@ -111,6 +111,29 @@ function lentTokenLines({
         ]
       : []),
     ...(problem === null ? [] : [`  Not lent: ${visible(problem)}`]),
+  ];
+}
+
+function fuseLines({ fuse }: CommandStatus): string[] {
+  if (fuse === undefined) return [];
+  const {
+    mountpoint,
+    access,
+    cache_ttl_seconds: ttl,
+    mounted,
+    problem = null,
+    omitted_names: omitted = 0,
+  } = fuse;
+  return [
+    "",
+    "Filesystem",
+    `  Mountpoint: ${visible(mountpoint)}`,
+    `  Access:     ${access}`,
+    `  Cache TTL:  ${formatDuration(ttl * 1000)}`,
+    `  Mounted:    ${mounted ? "yes" : "no"}`,
+    ...(problem === null ? [] : [`  Problem:    ${visible(problem)}`]),
+    ...(omitted === 0 ? [] : [`  Left out:   ${omitted} names that no file can have`]),
+    ...(fuse.unsaved ?? []).map(({ path, reason }) => `  Not stored: ${visible(path)} (${visible(reason)})`),
   ];
 }
 

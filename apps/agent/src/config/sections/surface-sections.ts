@@ -39,7 +39,7 @@ export const apiSection = z.strictObject({
 
 /** The filesystem mount; the one section that a user's overlay may hold. */
 export const fuseSection = z.strictObject({
-  enabled: notYet,
+  enabled: z.boolean().default(false),
   mountpoint: path.default("~/.daemon"),
   read_write: z.boolean().default(false),
   layout: z.enum(["json", "both"]).default("json"),

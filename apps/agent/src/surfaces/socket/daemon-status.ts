@@ -17,6 +17,7 @@ const statusSchema = agentStatusSchema
     remotes: true,
     ssh_agent: true,
     docker: true,
+    fuse: true,
   })
   .extend({
     store: agentStatusSchema.shape.store.pick({ reachable: true, last_error: true }),
@@ -28,7 +29,7 @@ const statusSchema = agentStatusSchema
 export type ReportedStatus = z.infer<typeof statusSchema>;
 
 /** Facts that only the running daemon knows, and the sockets that can be seen without it. */
-export type DaemonStatus = Pick<CommandStatus, "daemon" | "api" | "peers" | "ssh_agent" | "docker"> &
+export type DaemonStatus = Pick<CommandStatus, "daemon" | "api" | "peers" | "ssh_agent" | "docker" | "fuse"> &
   Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules" | "remotes">> & {
     /** Why it cannot use the store, or why its files are stale. */
     readonly storeFault?: { readonly reachable: boolean; readonly last_error: string | null };
@@ -50,6 +51,7 @@ export async function readDaemonStatus(places: Places, { api, web }: Config): Pr
     remotes,
     ssh_agent,
     docker,
+    fuse,
   } = seen ?? {};
   const hasFault = store !== undefined && (!store.reachable || sync?.state === "stale");
   return {
@@ -64,6 +66,7 @@ export async function readDaemonStatus(places: Places, { api, web }: Config): Pr
     ...(remotes !== undefined && { remotes }),
     ...(ssh_agent !== undefined && { ssh_agent }),
     ...(docker !== undefined && { docker }),
+    ...(fuse !== undefined && { fuse }),
   };
 }
 

@@ -5,12 +5,10 @@ import { systemCode } from "@devplat/base";
 import { REPLY_HEADER_BYTES, requestBufferBytes } from "@devplat/fuse-protocol";
 import { AgentError } from "../../../errors.ts";
 import { lastErrno } from "../../../libc.ts";
+import { setNonBlocking } from "./non-blocking.ts";
 import { lastErrorName, systemCalls } from "./system-calls.ts";
 
 const { EINTR, EAGAIN, ENOENT, ENODEV, ECONNABORTED } = constants.errno;
-const F_SETFL = 4;
-const O_NONBLOCK = 0o4000;
-const O_RDWR = 2;
 /** Replies up to this many bytes of data are copied, which takes less time than a write of two buffers. */
 const MAX_COPIED_BYTES = 64 * 1024;
 
@@ -30,8 +28,7 @@ export class FuseDevice implements Disposable {
     this.descriptor = descriptor;
     this.#requests = Buffer.alloc(requestBufferBytes(maxWriteBytes));
     // A request can be withdrawn between the wait and the read, which then must not wait.
-    if (systemCalls().fcntl(descriptor, F_SETFL, O_NONBLOCK | O_RDWR) !== 0)
-      throw new AgentError("mount_failed", `cannot prepare the mount's device: ${lastErrorName()}`);
+    setNonBlocking(descriptor);
   }
 
   /**

@@ -1,0 +1,57 @@
+import type { StoreParts } from "./store.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import type { Host } from "../host.ts";
+import { CachedSecrets } from "../secrets/folder/cached-secrets.ts";
+import { SecretEditor } from "../secrets/secret-editor.ts";
+import { WritePolicy } from "../secrets/write-policy.ts";
+import { FilesystemMount } from "../surfaces/mount/filesystem-mount.ts";
+import { LazyUnmounter } from "../surfaces/mount/lazy-unmounter.ts";
+import { MountRequests } from "../surfaces/mount/mount-requests.ts";
+import { mountIdentity, mountpointOf } from "../surfaces/mount/mount-status.ts";
+import { MOUNT_SERVER, ownProgram } from "../own-program.ts";
+import type { StoreWatch } from "../sync/store-watch.ts";
+
+/** Concurrent requests of the mount to the store. */
+const PARALLEL = 16;
+
+/** The parts of a daemon that its mount uses. */
+export interface MountFoundation extends Pick<StoreParts, "store"> {
+  /** The configuration as it applies now. */
+  readonly current: () => LoadedConfig;
+  readonly changes: StoreWatch;
+}
+
+/** Builds the mount. Only a daemon with `fuse.enabled` loads this file. */
+export function assembleMount(host: Host, { store, current, changes }: MountFoundation): FilesystemMount {
+  const { clock, logger, places } = host;
+  const secrets = new CachedSecrets({ store, changes, clock }, { ttlMs: 0, parallel: PARALLEL });
+  const owned = (): readonly string[] => Object.keys(current().config.enrolments);
+  const editor = new SecretEditor({
+    store,
+    // Where the mount may write, MountRequests decides.
+    policy: new WritePolicy([], owned),
+    logger,
+    onChange: () => changes.announce({ path: "", kind: "written" }),
+  });
+  const requests = new MountRequests({
+    secrets,
+    editor,
+    isOwned: (path) => owned().includes(path),
+    mayWrite: () => false,
+    rendered: { render: async () => undefined },
+    logger,
+  });
+  return new FilesystemMount({
+    command: ownProgram([MOUNT_SERVER]),
+    requests,
+    changes,
+    unmounter: new LazyUnmounter({ identity: mountIdentity(), clock, logger }),
+    settings: () => {
+      const { config } = current();
+      const { layout, cache_ttl: cacheTtlMs } = config.fuse;
+      return { mountpoint: mountpointOf(config, places), mayWrite: false, layout, cacheTtlMs, rendered: [] };
+    },
+    clock,
+    logger,
+  });
+}

@@ -1,0 +1,14 @@
+import { isSea } from "node:sea";
+
+/** First argument of the process that serves the mount. Only the daemon starts it. */
+export const MOUNT_SERVER = "mount-server";
+
+/**
+ * The command line that runs this program again with other arguments.
+ *
+ * @returns program and arguments
+ */
+export function ownProgram(args: readonly string[]): string[] {
+  const { execPath, execArgv, argv } = process;
+  return isSea() ? [execPath, ...args] : [execPath, ...execArgv, argv[1] ?? "", ...args];
+}

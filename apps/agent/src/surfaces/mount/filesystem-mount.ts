@@ -1,0 +1,206 @@
+import { backoffMs, messageOf, type Clock, type Logger } from "@devplat/base";
+import type { StoreChanges } from "../../secrets/folder/store-changes.ts";
+import type { FileOpen, MountReport, MountSettings } from "./channel/messages.ts";
+import { MountChannel, type ServerNotice } from "./mount-channel.ts";
+import { startMountProcess, type MountProcess } from "./mount-process.ts";
+import type { MountRequests } from "./mount-requests.ts";
+import { ChangeListeners } from "../../change-listeners.ts";
+
+/** Time for the first answers of a new mount server, in milliseconds. */
+const START_LIMIT_MS = 15_000;
+/** Time in which unsaved files are stored before the mount is removed, in milliseconds. */
+const SETTLE_LIMIT_MS = 5000;
+/** A mount server that has run this long had a good start; in milliseconds. */
+const GOOD_RUN_MS = 60_000;
+
+/** State of the mount as the daemon knows it. What is mounted, only the kernel tells. */
+export type MountState =
+  | { readonly state: "starting" }
+  | { readonly state: "mounted" }
+  /** The mountpoint cannot be used until something is changed. */
+  | { readonly state: "refused"; readonly message: string; readonly hint: string | undefined }
+  /** A person has unmounted it. */
+  | { readonly state: "unmounted" }
+  /** The mount server has ended, and starts again. */
+  | { readonly state: "restarting"; readonly reason: string };
+
+/** Removes mounts. */
+export interface Unmounter {
+  /** Waits while files are open, up to a time. Then it hides the mount, and open files go on. Never throws. */
+  unmount(mountpoint: string): Promise<void>;
+  /** Removes what a mount server has left that was killed. Never throws. */
+  removeStale(mountpoint: string): Promise<void>;
+}
+
+export interface FilesystemMountParts {
+  /** The program that serves, with its arguments. */
+  readonly command: readonly string[];
+  readonly requests: MountRequests;
+  readonly changes: StoreChanges;
+  readonly unmounter: Unmounter;
+  readonly settings: () => MountSettings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The mount: a process of its own that serves it, started again after it has died. */
+export class FilesystemMount {
+  readonly #parts: FilesystemMountParts;
+  readonly #listeners = new ChangeListeners();
+  readonly #end = new AbortController();
+  #state: MountState = { state: "starting" };
+  #report: MountReport = { omittedNames: 0, unsaved: [] };
+  #channel: MountChannel | undefined;
+  #settled: (() => void) | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(parts: FilesystemMountParts) {
+    this.#parts = parts;
+  }
+
+  get state(): MountState {
+    return this.#state;
+  }
+
+  get report(): MountReport {
+    return this.#report;
+  }
+
+  onChange(listener: () => void, signal: AbortSignal): void {
+    this.#listeners.add(listener, signal);
+  }
+
+  /** Mounts. Resolves when the mount is there, or cannot be for now. */
+  async start(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#parts.changes.onChange(
+      ({ path }) => this.#channel?.send({ kind: "changed", path }),
+      this.#end.signal,
+    );
+    this.#running = this.#run(resolve);
+    await promise;
+  }
+
+  /** Takes up other settings. The mountpoint stays. */
+  configure(): void {
+    this.#channel?.send({ kind: "settings", settings: this.#parts.settings() });
+  }
+
+  /** Rendered files may have other content now. */
+  renderedChanged(): void {
+    this.#channel?.send({ kind: "rendered" });
+  }
+
+  /** Stores what can be stored, and unmounts. */
+  async stop(): Promise<void> {
+    if (this.#end.signal.aborted) return;
+    this.#end.abort();
+    await this.#settle();
+    await this.#parts.unmounter.unmount(this.#parts.settings().mountpoint);
+    this.#channel?.close();
+    await this.#running;
+  }
+
+  /** The last chance for new files that are only in memory. */
+  async #settle(): Promise<void> {
+    if (this.#state.state !== "mounted") return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#settled = resolve;
+    this.#channel?.send({ kind: "settle" });
+    const limit = new AbortController();
+    await Promise.race([
+      promise,
+      this.#parts.clock.sleep(SETTLE_LIMIT_MS, limit.signal).catch(() => undefined),
+      this.#running,
+    ]);
+    limit.abort();
+  }
+
+  async #run(started: () => void): Promise<void> {
+    const { clock, logger, unmounter, settings } = this.#parts;
+    const { signal } = this.#end;
+    for (let failures = 1; !signal.aborted; failures++) {
+      await unmounter.removeStale(settings().mountpoint);
+      const begin = clock.monotonic();
+      const reason = await this.#serve(started);
+      started();
+      const { state } = this.#state;
+      if (signal.aborted || state === "refused" || state === "unmounted") break;
+      if (clock.monotonic() - begin > GOOD_RUN_MS) failures = 1;
+      logger.warn({ reason }, "the mount server has ended, and is started again");
+      this.#set({ state: "restarting", reason });
+      await clock.sleep(backoffMs(failures), signal).catch(() => undefined);
+    }
+  }
+
+  /** Runs one mount server until it ends. @returns why it has ended */
+  async #serve(started: () => void): Promise<string> {
+    const { command, requests, logger, clock, settings } = this.#parts;
+    let process: MountProcess;
+    try {
+      process = startMountProcess(command, logger);
+    } catch (error) {
+      return messageOf(error);
+    }
+    const ended = new AbortController();
+    const channel = new MountChannel(process.channel, requests, (notice) => {
+      this.#note(notice);
+      if (notice.kind === "mounted" || notice.kind === "refused") started();
+      if (notice.kind === "mounted") ended.abort();
+    });
+    this.#channel = channel;
+    channel.send({ kind: "settings", settings: settings() });
+    void clock.sleep(START_LIMIT_MS, ended.signal).then(
+      () => process.kill(),
+      () => undefined,
+    );
+    const reason = await process.ended;
+    ended.abort();
+    this.#channel = undefined;
+    return reason;
+  }
+
+  #note(notice: ServerNotice): void {
+    const { logger } = this.#parts;
+    switch (notice.kind) {
+      case "mounted":
+        this.#set({ state: "mounted" });
+        return;
+      case "unmounted":
+        if (!this.#end.signal.aborted) {
+          logger.info({}, "the filesystem was unmounted by somebody else");
+          this.#set({ state: "unmounted" });
+        }
+        return;
+      case "refused": {
+        const { message, hint } = notice;
+        logger.error({ hint }, message);
+        this.#set({ state: "refused", message, hint });
+        return;
+      }
+      case "opened":
+        this.#logOpen(notice.open);
+        return;
+      case "report":
+        this.#report = notice.report;
+        this.#listeners.changed();
+        return;
+      case "failure":
+        logger.warn({ reason: notice.message }, "a request of the kernel failed");
+        return;
+      case "settled":
+        this.#settled?.();
+    }
+  }
+
+  #logOpen({ path, pid, program, count, refused }: FileOpen): void {
+    const { logger } = this.#parts;
+    if (refused) logger.warn({ path, pid, program, count }, "a program may not open a file of the mount");
+    else logger.info({ path, pid, program, count }, "a file of the mount was opened");
+  }
+
+  #set(state: MountState): void {
+    this.#state = state;
+    this.#listeners.changed();
+  }
+}

@@ -1,0 +1,56 @@
+import { messageOf, type Clock, type Logger } from "@devplat/base";
+import type { MountIdentity } from "./device/mountinfo.ts";
+import { removeOwnMounts, resolveMountpoint } from "./device/mountpoint.ts";
+import { unmount } from "./device/unmount.ts";
+import type { Unmounter } from "./filesystem-mount.ts";
+import { isMounted } from "./mount-status.ts";
+
+/** Time for which files may stay open before the mount is hidden, in milliseconds. */
+const BUSY_LIMIT_MS = 5000;
+const RETRY_MS = 250;
+
+export interface LazyUnmounterParts {
+  readonly identity: MountIdentity;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Removes mounts of this daemon. While files are open it waits, then it hides the mount, and open files go on. */
+export class LazyUnmounter implements Unmounter {
+  readonly #parts: LazyUnmounterParts;
+
+  constructor(parts: LazyUnmounterParts) {
+    this.#parts = parts;
+  }
+
+  async unmount(mountpoint: string): Promise<void> {
+    const { clock, logger } = this.#parts;
+    const end = clock.monotonic() + BUSY_LIMIT_MS;
+    try {
+      const path = await resolveMountpoint(mountpoint);
+      while (await isMounted(path)) {
+        const lazy = clock.monotonic() >= end;
+        try {
+          await unmount(path, { lazy });
+        } catch (error) {
+          if (lazy) throw error;
+          await clock.sleep(RETRY_MS);
+        }
+      }
+    } catch (error) {
+      logger.warn({ reason: messageOf(error) }, "the filesystem could not be unmounted");
+    }
+  }
+
+  async removeStale(mountpoint: string): Promise<void> {
+    const { identity, logger } = this.#parts;
+    try {
+      const { removed, remaining } = await removeOwnMounts(await resolveMountpoint(mountpoint), identity);
+      if (removed > 0) logger.info({ removed }, "a mount of an earlier run was removed");
+      if (remaining.length > 0) logger.warn({ remaining }, "bind mounts of an earlier run are left");
+    } catch (error) {
+      // The mount server refuses a mount of another program by name.
+      logger.debug({ reason: messageOf(error) }, "no mount of an earlier run was removed");
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import type { Logger } from "@devplat/base";
+import type { Config } from "../../config/schema.ts";
+import { ChangeListeners } from "../../change-listeners.ts";
+import type { FuseStatus } from "../../status.ts";
+import type { Surface, SurfaceStatus } from "../surface.ts";
+import type { FilesystemMount } from "./filesystem-mount.ts";
+
+export interface MountSurfaceParts {
+  readonly config: () => Config;
+  /** Loads the code, and builds the mount of the configuration as it is now. */
+  readonly build: () => Promise<Pick<FilesystemMount, keyof FilesystemMount>>;
+  /** Reads the configuration and the kernel. */
+  readonly look: () => Promise<FuseStatus | undefined>;
+  readonly logger: Logger;
+}
+
+/** Mounts while `fuse.enabled` is set. Only then the code of the mount is loaded. */
+export class MountSurface implements Surface {
+  readonly #parts: MountSurfaceParts;
+  readonly #listeners = new ChangeListeners();
+  #mount: Pick<FilesystemMount, keyof FilesystemMount> | undefined;
+  #ended = new AbortController();
+  #seen: FuseStatus | undefined;
+  /** Settings that need another mount. */
+  #place = "";
+
+  constructor(parts: MountSurfaceParts) {
+    this.#parts = parts;
+  }
+
+  async start(): Promise<void> {
+    if (this.#parts.config().fuse.enabled) await this.#turnOn();
+  }
+
+  async reconcile(config: Config): Promise<void> {
+    if (this.#mount !== undefined && (!config.fuse.enabled || placeOf(config) !== this.#place))
+      await this.stop();
+    if (this.#mount !== undefined) this.#mount.configure();
+    else if (config.fuse.enabled) await this.#turnOn();
+    await this.#look();
+  }
+
+  status(): SurfaceStatus {
+    if (this.#seen === undefined || this.#mount === undefined) return {};
+    const { state, report } = this.#mount;
+    const fuse: FuseStatus = {
+      ...this.#seen,
+      state: state.state,
+      problem: state.state === "refused" ? state.message : state.state === "restarting" ? state.reason : null,
+      omitted_names: report.omittedNames,
+      unsaved: [...report.unsaved],
+    };
+    return { fuse };
+  }
+
+  /** Rendered files may have other content now. */
+  renderedChanged(): void {
+    this.#mount?.renderedChanged();
+  }
+
+  /** Calls back after each change of its state until the signal fires. */
+  onChange(listener: () => void, signal: AbortSignal): void {
+    this.#listeners.add(listener, signal);
+  }
+
+  async stop(): Promise<void> {
+    const mount = this.#mount;
+    if (mount === undefined) return;
+    this.#mount = undefined;
+    this.#ended.abort();
+    await mount.stop();
+    this.#listeners.changed();
+  }
+
+  async #turnOn(): Promise<void> {
+    const { build, config, logger } = this.#parts;
+    if (process.platform !== "linux") {
+      logger.error({}, "fuse.enabled has no effect: the filesystem mount works only on Linux");
+      return;
+    }
+    try {
+      this.#place = placeOf(config());
+      const mount = await build();
+      this.#mount = mount;
+      this.#ended = new AbortController();
+      mount.onChange(() => void this.#look(), this.#ended.signal);
+      await mount.start();
+    } catch (error) {
+      logger.error({ err: error }, "the filesystem could not be mounted");
+    }
+    await this.#look();
+  }
+
+  async #look(): Promise<void> {
+    this.#seen = await this.#parts.look();
+    this.#listeners.changed();
+  }
+}
+
+function placeOf({ fuse }: Config): string {
+  return `${fuse.read_write} ${fuse.mountpoint}`;
+}

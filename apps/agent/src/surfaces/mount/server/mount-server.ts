@@ -1,0 +1,246 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { messageOf } from "@devplat/base";
+import { decodeRequest, FuseProtocolError, type FuseRequest } from "@devplat/fuse-protocol";
+import { BRAND } from "../../../brand.ts";
+import { AgentError, publicMessage } from "../../../errors.ts";
+import type { DaemonMessage, MountSettings } from "../channel/messages.ts";
+import { FuseDevice } from "../device/fuse-device.ts";
+import { mount } from "../device/mount.ts";
+import { prepareMountpoint, resolveMountpoint } from "../device/mountpoint.ts";
+import { Poller } from "../device/poller.ts";
+import { unmount } from "../device/unmount.ts";
+import { Contents } from "../tree/contents.ts";
+import { Directories } from "../tree/directories.ts";
+import { FileError } from "../tree/file-error.ts";
+import { FileSystem, MAX_WRITE_BYTES, type MountHandle } from "../tree/file-system.ts";
+import { HandleTable } from "../tree/handle-table.ts";
+import { KernelCache } from "../tree/kernel-cache.ts";
+import { NodeTable, ROOT_ID } from "../tree/node-table.ts";
+import type { DirectoryNode, MountNode } from "../tree/nodes.ts";
+import { OpenAudit } from "../tree/open-audit.ts";
+import { Reading } from "../tree/reading.ts";
+import type { Reply } from "../tree/reply.ts";
+import { ChannelEnd } from "./channel-end.ts";
+import { DaemonLink } from "./daemon-link.ts";
+import { ReplySender } from "./reply-sender.ts";
+import { Timers } from "../timers.ts";
+
+/** Requests of the kernel that are answered before other work gets its turn. */
+const REQUESTS_PER_TURN = 64;
+/** Longest wait without a timer, in milliseconds. */
+const IDLE_WAIT_MS = 3_600_000;
+/** Wait while the daemon takes no bytes, in milliseconds. */
+const OUTGOING_WAIT_MS = 20;
+
+/**
+ * Serves the mount in this process, until it is unmounted or the daemon ends.
+ *
+ * One thread waits in ppoll(2) for the kernel and the daemon, and answers without waiting for anything else. So a stall of the
+ * daemon never delays what is in memory here.
+ *
+ * @param descriptor of the channel to the daemon
+ */
+export async function runMountServer(descriptor: number): Promise<void> {
+  const channel = new ChannelEnd(descriptor);
+  const settings = await firstSettings(channel);
+  if (settings === undefined) return;
+  let path: string;
+  let device: FuseDevice;
+  try {
+    path = await resolveMountpoint(settings.mountpoint);
+    await prepareMountpoint(path);
+    const options = { source: BRAND.folder, subtype: BRAND.command, maxReadBytes: MAX_WRITE_BYTES };
+    device = new FuseDevice(await mount(path, options), MAX_WRITE_BYTES);
+  } catch (error) {
+    const hint = error instanceof AgentError ? error.hint : undefined;
+    channel.send({ kind: "refused", message: publicMessage(error), hint });
+    return;
+  }
+  const isUnmounted = await new MountServer(channel, device, settings).run();
+  device[Symbol.dispose]();
+  if (isUnmounted) channel.send({ kind: "unmounted" });
+  // The daemon has ended, so this process cleans up after it.
+  else await unmount(path, { lazy: true }).catch(() => undefined);
+}
+
+async function firstSettings(channel: ChannelEnd): Promise<MountSettings | undefined> {
+  const poller = new Poller([channel.descriptor]);
+  for (;;) {
+    poller.wait(IDLE_WAIT_MS);
+    const messages = channel.receive();
+    if (messages === undefined) return undefined;
+    for (const message of messages) if (message.kind === "settings") return message.settings;
+    await nextTurn();
+  }
+}
+
+class MountServer {
+  readonly #channel: ChannelEnd;
+  readonly #device: FuseDevice;
+  readonly #timers = new Timers();
+  readonly #link: DaemonLink;
+  readonly #contents: Contents;
+  readonly #kernelCache: KernelCache;
+  readonly #fileSystem: FileSystem;
+  readonly #replies: ReplySender;
+  /** Requests without a reply yet, by number. The kernel may interrupt them. */
+  readonly #running = new Set<bigint>();
+  #settings: MountSettings;
+  #minor = 0;
+
+  constructor(channel: ChannelEnd, device: FuseDevice, settings: MountSettings) {
+    this.#channel = channel;
+    this.#device = device;
+    this.#settings = settings;
+    const root: DirectoryNode = {
+      id: ROOT_ID,
+      kind: "directory",
+      place: { kind: "folder", folder: "" },
+      parent: undefined,
+      name: "",
+      children: new Map(),
+      lookups: 1n,
+      opens: 0,
+    };
+    const nodes = new NodeTable<MountNode>(root, (node) => {
+      if (node.parent?.children.get(node.name) === node) node.parent.children.delete(node.name);
+    });
+    const handles = new HandleTable<MountHandle>();
+    const timers = this.#timers;
+    this.#link = new DaemonLink((message) => channel.send(message), timers);
+    this.#contents = new Contents(this.#link, timers, {
+      ttlMs: settings.cacheTtlMs,
+      layout: settings.layout,
+    });
+    const notify = (notification: Buffer): void => {
+      device.notify(notification).catch((error: unknown) => this.#report(error));
+    };
+    this.#kernelCache = new KernelCache(root, notify, () => this.#minor >= 38);
+    const rendered = (): MountSettings["rendered"] => this.#settings.rendered;
+    const directories = new Directories({ contents: this.#contents, nodes, timers, rendered });
+    const audit = new OpenAudit((open) => channel.send({ kind: "opened", open }), timers);
+    const reading = new Reading(directories, audit, rendered);
+    this.#fileSystem = new FileSystem({ nodes, handles, directories, reading });
+    this.#replies = new ReplySender({
+      device,
+      nodes,
+      handles,
+      uid: process.geteuid?.() ?? 0,
+      gid: process.getegid?.() ?? 0,
+      mayWrite: settings.mayWrite,
+      mountedMs: Date.now(),
+    });
+  }
+
+  /** @returns whether the filesystem was unmounted. Otherwise the daemon has ended */
+  async run(): Promise<boolean> {
+    const poller = new Poller([this.#device.descriptor, this.#channel.descriptor]);
+    for (;;) {
+      poller.wait(this.#waitMs());
+      if (this.#channel.hasOutgoing) this.#channel.flush();
+      if (poller.isReady(1)) {
+        const messages = this.#channel.receive();
+        if (messages === undefined) return false;
+        for (const message of messages) this.#receive(message);
+      }
+      if (poller.isReady(0) && this.#serve() === "unmounted") return true;
+      this.#timers.runDue();
+      // Promises and notifications go on in between.
+      if (this.#running.size > 0 || poller.isReady(1)) await nextTurn();
+    }
+  }
+
+  #waitMs(): number {
+    const ms = this.#timers.untilNext() ?? IDLE_WAIT_MS;
+    return this.#channel.hasOutgoing ? Math.min(ms, OUTGOING_WAIT_MS) : ms;
+  }
+
+  /** Answers the kernel's requests that are there. */
+  #serve(): "unmounted" | undefined {
+    for (let count = 0; count < REQUESTS_PER_TURN; count++) {
+      const bytes = this.#device.read();
+      if (bytes === undefined || bytes === "unmounted") return bytes;
+      this.#answer(bytes);
+    }
+    return undefined;
+  }
+
+  #answer(bytes: Buffer): void {
+    let unique = 0n;
+    try {
+      const request = decodeRequest(bytes);
+      ({ unique } = request.header);
+      if (request.operation === "interrupt") this.#interrupt(request.target);
+      else this.#handle(request);
+    } catch (error) {
+      if (error instanceof FuseProtocolError) {
+        if (error.unique !== undefined) this.#replies.fail(error.unique, error.errno);
+      } else this.#fail(unique, error);
+    }
+  }
+
+  #handle(request: FuseRequest): void {
+    const { unique } = request.header;
+    const reply = this.#fileSystem.handle(request);
+    if (reply === undefined) return;
+    if (!(reply instanceof Promise)) {
+      if (reply.kind === "init") this.#begin(reply.connection.minor);
+      this.#replies.send(unique, reply);
+      return;
+    }
+    this.#running.add(unique);
+    reply.then(
+      (value) => this.#finish(unique, value),
+      (error: unknown) => {
+        if (this.#running.delete(unique)) this.#fail(unique, error);
+      },
+    );
+  }
+
+  #begin(minor: number): void {
+    this.#minor = minor;
+    this.#channel.send({ kind: "mounted" });
+  }
+
+  #finish(unique: bigint, reply: Reply): void {
+    if (this.#running.delete(unique)) this.#replies.send(unique, reply);
+    else this.#replies.discard(reply);
+  }
+
+  #interrupt(target: bigint): void {
+    if (this.#running.delete(target)) this.#fail(target, new FileError("EINTR"));
+  }
+
+  #fail(unique: bigint, error: unknown): void {
+    if (!(error instanceof FileError)) this.#report(error);
+    this.#replies.fail(unique, (error instanceof FileError ? error : new FileError("EIO")).errno);
+  }
+
+  #report(error: unknown): void {
+    this.#channel.send({ kind: "failure", message: messageOf(error) });
+  }
+
+  #receive(message: DaemonMessage): void {
+    switch (message.kind) {
+      case "reply":
+      case "fault":
+        this.#link.receive(message);
+        return;
+      case "changed":
+        this.#contents.drop(message.path);
+        this.#kernelCache.changed(message.path);
+        return;
+      case "rendered":
+        this.#contents.dropRendered();
+        this.#kernelCache.renderedChanged();
+        return;
+      case "settings":
+        this.#settings = message.settings;
+        this.#contents.configure({ ttlMs: message.settings.cacheTtlMs, layout: message.settings.layout });
+        this.#kernelCache.changed("");
+        return;
+      case "settle":
+        this.#channel.send({ kind: "settled" });
+    }
+  }
+}

@@ -1,0 +1,177 @@
+import { BoundedMap } from "@devplat/base/bounded-map";
+import type { MountRequest, MountReplies } from "../channel/messages.ts";
+import type { Timers } from "../timers.ts";
+import { StoreFault } from "./file-error.ts";
+import { folderEntries, type FolderEntries } from "./file-names.ts";
+import { SecretContent } from "./secret-content.ts";
+
+/** Maximum memory for contents that no open file uses, in bytes. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** Memory of an entry besides its text, in bytes. */
+const ENTRY_BYTES = 256;
+
+/** Requests the daemon. It is the link, or a stand-in for it. */
+export interface Requests {
+  request<K extends MountRequest["kind"]>(
+    request: Extract<MountRequest, { kind: K }>,
+    signal?: AbortSignal,
+  ): Promise<MountReplies[K]>;
+}
+
+export interface RenderedContent {
+  readonly bytes: Buffer;
+  /** Milliseconds since the epoch. */
+  readonly changedAt: number;
+}
+
+/** Something of the store, and how long it may be used again. */
+export interface Kept<Value> {
+  readonly value: Value;
+  /** Time at which it ends, by the clock of the timers, in milliseconds. */
+  readonly untilMs: number;
+}
+
+interface Entry {
+  readonly kept: Kept<unknown>;
+  readonly fault: StoreFault | undefined;
+  readonly bytes: number;
+}
+
+export interface ContentsOptions {
+  readonly ttlMs: number;
+  readonly layout: "json" | "both";
+}
+
+/**
+ * Listings, secrets and rendered files, each requested once for all callers and kept for a short time. That something
+ * does not exist or is denied is kept too.
+ */
+export class Contents {
+  readonly #requests: Requests;
+  readonly #timers: Timers;
+  readonly #entries: BoundedMap<string, Entry>;
+  readonly #running = new Map<string, Promise<Kept<unknown>>>();
+  #options: ContentsOptions;
+  /** Counts changes. A response to a request from before the last one may be out of date. */
+  #changes = 0;
+  #cleaning = false;
+
+  constructor(requests: Requests, timers: Timers, options: ContentsOptions) {
+    this.#requests = requests;
+    this.#timers = timers;
+    this.#options = options;
+    this.#entries = new BoundedMap({
+      max: MAX_BYTES,
+      sizeOf: ({ bytes }: Entry) => bytes + ENTRY_BYTES,
+      now: () => timers.now(),
+    });
+  }
+
+  configure(options: ContentsOptions): void {
+    this.#options = options;
+    this.drop("");
+  }
+
+  /** The entries of a folder. @throws StoreFault; FileError */
+  listing(folder: string): Promise<Kept<FolderEntries>> {
+    return this.#get(`list ${folder}`, async () => {
+      const names = await this.#requests.request({ kind: "list", folder });
+      return [
+        folderEntries(folder, names, this.#options.layout),
+        names.reduce((sum, name) => sum + name.length, 0),
+      ];
+    });
+  }
+
+  /** The newest version of a secret. @throws StoreFault; FileError */
+  secret(path: string): Promise<Kept<SecretContent>> {
+    return this.#get(`read ${path}`, async () => {
+      const content = new SecretContent(await this.#requests.request({ kind: "read", path }));
+      return [content, 2 * content.document.length];
+    });
+  }
+
+  /** The content of a rendered file. @throws StoreFault; FileError */
+  rendered(path: string): Promise<Kept<RenderedContent>> {
+    return this.#get(`render ${path}`, async () => {
+      const { content, changedAt } = await this.#requests.request({ kind: "render", path });
+      const bytes = Buffer.from(content);
+      return [{ bytes, changedAt }, bytes.length];
+    });
+  }
+
+  /** Drops what is kept of a secret, and the listings above it. With `""`, everything. */
+  drop(path: string): void {
+    const folders = new Set(foldersAbove(path));
+    this.#drop(
+      (key) =>
+        path === "" || key === `read ${path}` || (key.startsWith("list ") && folders.has(key.slice(5))),
+    );
+  }
+
+  dropRendered(): void {
+    this.#drop((key) => key.startsWith("render "));
+  }
+
+  #drop(isOutdated: (key: string) => boolean): void {
+    this.#changes++;
+    for (const key of this.#running.keys()) if (isOutdated(key)) this.#running.delete(key);
+    for (const [key] of this.#entries.entries()) if (isOutdated(key)) this.#entries.delete(key);
+  }
+
+  async #get<Value>(key: string, load: () => Promise<[Value, number]>): Promise<Kept<Value>> {
+    const entry = this.#entries.get(key);
+    if (entry?.fault !== undefined) throw entry.fault;
+    if (entry !== undefined) return entry.kept as Kept<Value>;
+    const running = this.#running.get(key);
+    if (running !== undefined) return (await running) as Kept<Value>;
+    const loading = this.#load(key, load);
+    this.#running.set(key, loading);
+    try {
+      return await loading;
+    } finally {
+      if (this.#running.get(key) === loading) this.#running.delete(key);
+    }
+  }
+
+  async #load<Value>(key: string, load: () => Promise<[Value, number]>): Promise<Kept<Value>> {
+    const changes = this.#changes;
+    const keep = (value: Value | undefined, fault: StoreFault | undefined, bytes: number): Kept<Value> => {
+      const isCurrent = changes === this.#changes;
+      const ttlMs = isCurrent ? this.#options.ttlMs : 0;
+      const kept = { value: value as Value, untilMs: this.#timers.now() + ttlMs };
+      if (isCurrent) this.#entries.set(key, { kept, fault, bytes }, { ttlMs });
+      this.#clean();
+      return kept;
+    };
+    try {
+      const [value, bytes] = await load();
+      return keep(value, undefined, bytes);
+    } catch (error) {
+      if (error instanceof StoreFault && error.isDecision) keep(undefined, error, 0);
+      throw error;
+    }
+  }
+
+  /** Removes values from memory at their end, also if nobody asks for them again. */
+  #clean(): void {
+    if (this.#cleaning || this.#entries.size === 0) return;
+    this.#cleaning = true;
+    this.#timers.after(this.#options.ttlMs, () => {
+      this.#cleaning = false;
+      this.#entries.purge();
+      this.#clean();
+    });
+  }
+}
+
+/** Folders whose listing a secret can change: all above it. */
+function foldersAbove(path: string): string[] {
+  const parts = path.split("/");
+  return parts.map((_, index) =>
+    parts
+      .slice(0, index)
+      .map((part) => `${part}/`)
+      .join(""),
+  );
+}

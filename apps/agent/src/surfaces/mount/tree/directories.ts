@@ -1,0 +1,180 @@
+import { createHash } from "node:crypto";
+import type { RenderedFileSettings } from "../channel/messages.ts";
+import type { Timers } from "../timers.ts";
+import type { Contents, Kept } from "./contents.ts";
+import { FileError, StoreFault } from "./file-error.ts";
+import { isFileName, type NamedEntry } from "./file-names.ts";
+import type { NodeTable } from "./node-table.ts";
+import {
+  pathOf,
+  type DirectoryNode,
+  type DirectoryPlace,
+  type FileNode,
+  type FileSource,
+  type MountNode,
+} from "./nodes.ts";
+import type { NamedNode } from "./reply.ts";
+
+/** Meaning of a name in a directory, before its content is known. */
+export type DirectoryItem = NamedEntry | Extract<FileSource, { kind: "field" | "rendered" }>;
+
+export interface DirectoriesParts {
+  readonly contents: Contents;
+  readonly nodes: NodeTable<MountNode>;
+  readonly timers: Timers;
+  readonly rendered: () => readonly RenderedFileSettings[];
+}
+
+/** The directories of the mount: which names they have, and which node each name is now. */
+export class Directories {
+  readonly #parts: DirectoriesParts;
+
+  constructor(parts: DirectoriesParts) {
+    this.#parts = parts;
+  }
+
+  /** Everything in a directory, by file name. @throws StoreFault; FileError */
+  async items(directory: DirectoryNode): Promise<Kept<ReadonlyMap<string, DirectoryItem>>> {
+    const { contents, timers } = this.#parts;
+    const { place } = directory;
+    if (place.kind === "fields") {
+      const { value, untilMs } = await contents.secret(place.path);
+      const names = [...value.fields.keys()].filter(isFileName);
+      const items = names.map((field) => [field, { kind: "field", path: place.path, field }] as const);
+      return { value: new Map(items), untilMs };
+    }
+    const rendered = this.#renderedItems(directory);
+    try {
+      const { value, untilMs } = await contents.listing(place.folder);
+      if (rendered.size === 0) return { value: value.entries, untilMs };
+      return { value: new Map<string, DirectoryItem>([...value.entries, ...rendered]), untilMs };
+    } catch (error) {
+      // A folder that only rendered files need does not exist in the store.
+      if (!(error instanceof StoreFault) || error.code !== "not_found" || rendered.size === 0) throw error;
+      return { value: rendered, untilMs: timers.now() };
+    }
+  }
+
+  /** The node of a name. @throws FileError ENOENT, with the time for which the kernel may remember that; others */
+  async find(directory: DirectoryNode, name: string): Promise<NamedNode | { readonly missingMs: number }> {
+    const { value, untilMs } = await this.items(directory);
+    const item = value.get(name);
+    if (item === undefined) return { missingMs: this.#remaining(untilMs) };
+    return await this.node(directory, name, item, untilMs);
+  }
+
+  /** The node of an item. @param untilMs time until which the listing is valid. @throws StoreFault; FileError */
+  async node(
+    directory: DirectoryNode,
+    name: string,
+    item: DirectoryItem,
+    untilMs: number,
+  ): Promise<NamedNode> {
+    const named = (node: MountNode, contentUntilMs: number): NamedNode => ({
+      node,
+      validMs: this.#remaining(Math.min(untilMs, contentUntilMs)),
+    });
+    switch (item.kind) {
+      case "folder":
+        return named(this.#directory(directory, name, item), untilMs);
+      case "fields":
+        return named(this.#directory(directory, name, item), untilMs);
+      default: {
+        const { value, untilMs: contentUntilMs } = await this.content(item);
+        return named(this.#file(directory, name, item, value), contentUntilMs);
+      }
+    }
+  }
+
+  /** The bytes of a file as they are now. @throws StoreFault; FileError */
+  async content(source: FileSource): Promise<Kept<FileContent>> {
+    const { contents } = this.#parts;
+    if (source.kind === "rendered") {
+      const { value, untilMs } = await contents.rendered(source.path);
+      const digest = createHash("sha256").update(value.bytes).digest("base64");
+      return {
+        value: { bytes: value.bytes, key: digest, modifiedMs: value.changedAt, version: undefined },
+        untilMs,
+      };
+    }
+    const { value, untilMs } = await contents.secret(source.path);
+    const bytes = source.kind === "field" ? value.field(source.field) : value.document;
+    if (bytes === undefined) throw new FileError("ENOENT");
+    return { value: { bytes, key: value.key, modifiedMs: value.createdAt, version: value.version }, untilMs };
+  }
+
+  #remaining(untilMs: number): number {
+    return Math.max(0, untilMs - this.#parts.timers.now());
+  }
+
+  #directory(parent: DirectoryNode, name: string, place: DirectoryPlace): DirectoryNode {
+    const known = parent.children.get(name);
+    if (known?.kind === "directory" && known.place.kind === place.kind) return known;
+    const node: DirectoryNode = {
+      ...this.#newNode(parent, name),
+      kind: "directory",
+      place:
+        place.kind === "fields"
+          ? { kind: "fields", path: place.path }
+          : { kind: "folder", folder: place.folder },
+      children: new Map(),
+    };
+    return this.#add(parent, name, node);
+  }
+
+  #file(parent: DirectoryNode, name: string, source: FileSource, content: FileContent): FileNode {
+    const known = parent.children.get(name);
+    if (known?.kind === "file" && known.source.kind === source.kind && known.key === content.key)
+      return known;
+    const { key, modifiedMs, version, bytes } = content;
+    const node: FileNode = {
+      ...this.#newNode(parent, name),
+      kind: "file",
+      source,
+      key,
+      size: bytes.length,
+      modifiedMs,
+      version,
+    };
+    return this.#add(parent, name, node);
+  }
+
+  #newNode<Parent>(
+    parent: Parent,
+    name: string,
+  ): { id: bigint; lookups: bigint; opens: number; parent: Parent; name: string } {
+    return { id: this.#parts.nodes.nextId(), lookups: 0n, opens: 0, parent, name };
+  }
+
+  #add<Added extends MountNode>(parent: DirectoryNode, name: string, node: Added): Added {
+    parent.children.set(name, node);
+    this.#parts.nodes.add(node);
+    return node;
+  }
+
+  /** Rendered files directly in a directory, and directories on the way to them. */
+  #renderedItems(directory: DirectoryNode): ReadonlyMap<string, DirectoryItem> {
+    const items = new Map<string, DirectoryItem>();
+    const rendered = this.#parts.rendered();
+    if (rendered.length === 0) return items;
+    const path = pathOf(directory);
+    const start = path === "" ? "" : `${path}/`;
+    for (const each of rendered) {
+      if (!each.path.startsWith(start)) continue;
+      const [name = "", ...others] = each.path.slice(start.length).split("/");
+      if (others.length === 0) items.set(name, { kind: "rendered", path: each.path });
+      else items.set(name, { kind: "folder", folder: `${start}${name}/` });
+    }
+    return items;
+  }
+}
+
+/** The bytes of a file, at one moment. */
+export interface FileContent {
+  readonly bytes: Buffer;
+  /** Distinguishes the versions. */
+  readonly key: string;
+  /** Milliseconds since the epoch. */
+  readonly modifiedMs: number;
+  readonly version: number | undefined;
+}

@@ -1,0 +1,50 @@
+import type { Node } from "./node-table.ts";
+
+/** Content of a directory of the mount. */
+export type DirectoryPlace =
+  /** A folder of the store: `""` for the root, else it ends in `/`. It may exist only for rendered files or in memory. */
+  | { readonly kind: "folder"; readonly folder: string }
+  /** The fields of a secret. */
+  | { readonly kind: "fields"; readonly path: string };
+
+export interface DirectoryNode extends Node {
+  readonly kind: "directory";
+  readonly place: DirectoryPlace;
+  /** Undefined for the root. */
+  readonly parent: DirectoryNode | undefined;
+  readonly name: string;
+  /** Nodes that a lookup of the name gives now. An old version of a file is in no directory. */
+  readonly children: Map<string, MountNode>;
+}
+
+/** Where the content of a file comes from. */
+export type FileSource =
+  | { readonly kind: "secret"; readonly path: string }
+  | { readonly kind: "field"; readonly path: string; readonly field: string }
+  /** Path below the mountpoint. */
+  | { readonly kind: "rendered"; readonly path: string };
+
+/** One version of a file. Its bytes never change: after a change, a lookup of the name gives another node. */
+export interface FileNode extends Node {
+  readonly kind: "file";
+  readonly source: FileSource;
+  readonly parent: DirectoryNode;
+  readonly name: string;
+  /** Distinguishes the versions. */
+  readonly key: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Milliseconds since the epoch. */
+  readonly modifiedMs: number;
+  /** Number of the version in the store; undefined for a rendered file. */
+  readonly version: number | undefined;
+}
+
+export type MountNode = DirectoryNode | FileNode;
+
+/** Path below the mountpoint, without a slash at either end. */
+export function pathOf(node: MountNode): string {
+  const names: string[] = [];
+  for (let each: MountNode = node; each.parent !== undefined; each = each.parent) names.unshift(each.name);
+  return names.join("/");
+}

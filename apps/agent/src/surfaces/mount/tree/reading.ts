@@ -1,0 +1,125 @@
+import { constants } from "node:fs";
+import { OPEN_REPLY_FLAGS, type FuseRequest } from "@devplat/fuse-protocol";
+import type { RenderedFileSettings } from "../channel/messages.ts";
+import type { Directories, DirectoryItem } from "./directories.ts";
+import { FileError } from "./file-error.ts";
+import type { OpenAudit } from "./open-audit.ts";
+import { pathOf, type DirectoryNode, type FileNode } from "./nodes.ts";
+import type { ListedEntry, OpenHandle, Reply } from "./reply.ts";
+
+/** Bytes of an entry of READDIRPLUS without its name, at least. So many entries are read ahead for one reply. */
+const MIN_PLUS_BYTES = 160;
+const VERSION_ATTRIBUTE = "user.version";
+
+/** An open file whose bytes never change. */
+export interface ReadHandle extends OpenHandle {
+  readonly kind: "read";
+  readonly node: FileNode;
+  readonly bytes: Buffer;
+}
+
+/** An open directory. It shows what was there when its reading began. */
+export interface DirectoryHandle extends OpenHandle {
+  readonly kind: "directory";
+  readonly node: DirectoryNode;
+  items: readonly (readonly [string, DirectoryItem])[] | undefined;
+  untilMs: number;
+}
+
+/** Reading files and directories. */
+export class Reading {
+  readonly #directories: Directories;
+  readonly #audit: OpenAudit;
+  readonly #rendered: () => readonly RenderedFileSettings[];
+
+  constructor(directories: Directories, audit: OpenAudit, rendered: () => readonly RenderedFileSettings[]) {
+    this.#directories = directories;
+    this.#audit = audit;
+    this.#rendered = rendered;
+  }
+
+  async lookup(directory: DirectoryNode, name: string): Promise<Reply> {
+    const found = await this.#directories.find(directory, name);
+    if ("missingMs" in found) return { kind: "missing", validMs: found.missingMs };
+    return { kind: "entry", ...found };
+  }
+
+  /**
+   * Opens a version of a file.
+   * @throws FileError ESTALE when the file has changed since the lookup: the kernel looks it up again, and opens that
+   */
+  async open(node: FileNode, pid: number): Promise<Reply> {
+    const { source } = node;
+    if (source.kind === "rendered") {
+      const settings = this.#rendered().find(({ path }) => path === source.path);
+      if (settings !== undefined) this.#audit.checkAllowed(settings, pid);
+    }
+    const { value } = await this.#directories.content(source);
+    if (value.key !== node.key) throw new FileError("ESTALE");
+    this.#audit.opened(pathOf(node), pid);
+    const handle: ReadHandle = { kind: "read", node, bytes: value.bytes };
+    // The pages of a version stay valid, because its bytes never change.
+    return { kind: "opened", handle, flags: OPEN_REPLY_FLAGS.keepCache };
+  }
+
+  read({ bytes }: ReadHandle, { offset, size }: Extract<FuseRequest, { operation: "read" }>): Reply {
+    return { kind: "data", bytes: bytes.subarray(offset, offset + size) };
+  }
+
+  openDirectory(node: DirectoryNode): Reply {
+    const handle: DirectoryHandle = { kind: "directory", node, items: undefined, untilMs: 0 };
+    return { kind: "opened", handle, flags: 0 };
+  }
+
+  /** @throws StoreFault; FileError */
+  async list(
+    handle: DirectoryHandle,
+    { operation, offset, size }: Extract<FuseRequest, { operation: "readdir" | "readdirplus" }>,
+  ): Promise<Reply> {
+    if (handle.items === undefined || offset === 0) {
+      const { value, untilMs } = await this.#directories.items(handle.node);
+      handle.items = [...value];
+      handle.untilMs = untilMs;
+    }
+    const plus = operation === "readdirplus";
+    const links = [".", ".."].map((name, index): ListedEntry => ({
+      name,
+      mode: constants.S_IFDIR,
+      nextOffset: index + 1,
+      named: undefined,
+    }));
+    const count = Math.max(1, Math.floor(size / MIN_PLUS_BYTES));
+    const start = Math.max(0, offset - links.length);
+    const items = handle.items.slice(start, start + (plus ? count : handle.items.length));
+    const entries = await Promise.all(
+      items.map(async ([name, item], index): Promise<ListedEntry> => ({
+        name,
+        mode: item.kind === "folder" || item.kind === "fields" ? constants.S_IFDIR : constants.S_IFREG,
+        nextOffset: links.length + start + index + 1,
+        // A secret that cannot be read now is listed all the same.
+        named: plus
+          ? await this.#directories.node(handle.node, name, item, handle.untilMs).catch(() => undefined)
+          : undefined,
+      })),
+    );
+    return { kind: "listing", entries: [...links.slice(offset), ...entries], size, plus };
+  }
+
+  extendedAttribute(node: FileNode | DirectoryNode, name: string | undefined, size: number): Reply {
+    const version = node.kind === "file" ? node.version : undefined;
+    if (name !== VERSION_ATTRIBUTE || version === undefined) throw new FileError("ENODATA");
+    return sized(Buffer.from(String(version)), size);
+  }
+
+  extendedAttributes(node: FileNode | DirectoryNode, size: number): Reply {
+    const hasVersion = node.kind === "file" && node.version !== undefined;
+    return sized(Buffer.from(hasVersion ? `${VERSION_ATTRIBUTE}\0` : ""), size);
+  }
+}
+
+/** A value, or only its length when `size` is 0 (getxattr(2)). */
+function sized(bytes: Buffer, size: number): Reply {
+  if (size === 0) return { kind: "length", length: bytes.length };
+  if (bytes.length > size) throw new FileError("ERANGE");
+  return { kind: "data", bytes };
+}
