@@ -60,7 +60,7 @@ export class FileSystem {
       }
       case "open": {
         const node = this.#file(nodeId);
-        if ((request.flags & (constants.O_WRONLY | constants.O_RDWR)) !== 0) throw new FileError("EACCES");
+        if ((request.flags & (constants.O_WRONLY | constants.O_RDWR)) !== 0) throw new FileError("EROFS");
         return reading.open(node, pid);
       }
       case "read": {
@@ -92,6 +92,20 @@ export class FileSystem {
         return reading.extendedAttribute(this.#node(nodeId), request.name.text, request.size);
       case "listxattr":
         return reading.extendedAttributes(this.#node(nodeId), request.size);
+      case "create":
+      case "mknod":
+      case "mkdir":
+      case "unlink":
+      case "rmdir":
+      case "rename":
+      case "link":
+      case "symlink":
+      case "setattr":
+      case "write":
+      case "setxattr":
+      case "removexattr":
+      case "fallocate":
+        throw new FileError("EROFS");
       default:
         throw new FileError("ENOSYS");
     }

@@ -52,7 +52,8 @@ export class KernelCache {
 
   #expireAll(directory: DirectoryNode, which: (node: MountNode) => boolean = () => true): void {
     for (const [name, child] of directory.children) {
-      if (which(child)) this.expire(directory, name);
+      // Without the flag the kernel would also drop what is mounted below a directory.
+      if (which(child) && (child.kind === "file" || this.#canExpire())) this.expire(directory, name);
       if (child.kind === "directory") this.#expireAll(child, which);
     }
   }
