@@ -13,6 +13,7 @@ import { hostOf, loadWith } from "./common/context.ts";
 import { isDaemonRunning } from "./common/daemon-process.ts";
 import { examineForwards } from "./doctor/forward-findings.ts";
 import { examineLending } from "./doctor/lending-findings.ts";
+import { examineMount } from "./doctor/mount-findings.ts";
 import { examineVolumes } from "./doctor/volume-findings.ts";
 import { examineSshAgent } from "./doctor/ssh-agent-findings.ts";
 import { untilStopped } from "./common/signals.ts";
@@ -56,6 +57,7 @@ async function examine(
   });
   await examineForwards(host, loaded, findings);
   await examineSshAgent(host, loaded, findings);
+  await examineMount(host, loaded, findings);
   await examineVolumes(host, loaded, findings);
   const parts = await assemblePreview(host, loaded);
   try {

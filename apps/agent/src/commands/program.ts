@@ -310,6 +310,14 @@ const COMMANDS: readonly CommandSpec[] = [
     },
     status: { summary: "Show how git signs.", options: { json, local: gitLocal } },
   }),
+  {
+    name: "unmount",
+    summary: "Remove the filesystem mount, until the daemon starts again.",
+    options: {
+      lazy: flagOption("Also while files are open: it disappears now, and ends with the last of them."),
+    },
+    load: async () => (await import("./mount/unmount.ts")).run,
+  },
   ...commandGroup("docker", async () => import("./docker/docker.ts"), {
     register: {
       summary: "Tell container engines where the volume plugin is. Shows first what it will write.",

@@ -29,7 +29,7 @@ function file(id: bigint, parent: DirectoryNode, name: string, source: FileNode[
 }
 
 /** The kernel knows `demo/key.json`, `demo/key.d/a` and the rendered `app/.env`. */
-function stand(canExpire: boolean): { cache: KernelCache; expired(): string[] } {
+function stand(canExpire: boolean): { cache: KernelCache; expired: () => string[] } {
   const root = directory(1n, undefined, "", { kind: "folder", folder: "" });
   const demo = directory(2n, root, "demo", { kind: "folder", folder: "demo/" });
   file(3n, demo, "key.json", { kind: "secret", path: "demo/key" });

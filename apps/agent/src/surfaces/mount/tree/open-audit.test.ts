@@ -7,7 +7,7 @@ import { OpenAudit } from "./open-audit.ts";
 
 const SELF = realpathSync("/proc/self/exe");
 
-function stand(): { audit: OpenAudit; seen: FileOpen[]; pass(ms: number): void } {
+function stand(): { audit: OpenAudit; seen: FileOpen[]; pass: (ms: number) => void } {
   let nowMs = 0;
   const timers = new Timers(() => nowMs);
   const seen: FileOpen[] = [];

@@ -1,0 +1,50 @@
+import { open } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { exists, systemCode } from "@devplat/base";
+import type { Findings } from "@devplat/cli";
+import { BRAND } from "../../brand.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import type { Host } from "../../host.ts";
+import { isMounted, mountpointOf } from "../../surfaces/mount/mount-status.ts";
+
+const DEVICE = "/dev/fuse";
+
+/** Tries what the filesystem mount needs, and the mount itself. Nothing while it is off. */
+export async function examineMount(host: Host, { config }: LoadedConfig, findings: Findings): Promise<void> {
+  if (!config.fuse.enabled) return;
+  if (process.platform !== "linux") {
+    await findings.attempt("mount", async () => ({ fault: "fuse.enabled works only on Linux" }));
+    return;
+  }
+  await findings.attempt(DEVICE, async () => {
+    try {
+      await using _ = await open(DEVICE, "r+");
+      return "can be opened";
+    } catch (error) {
+      const reason = systemCode(error) ?? "unknown error";
+      const isMissing = reason === "ENOENT" || reason === "ENODEV";
+      return {
+        fault: `cannot be opened (${reason}); ${isMissing ? "run 'modprobe fuse'" : "its mode should be 0666"}`,
+      };
+    }
+  });
+  if (process.geteuid?.() !== 0)
+    await findings.attempt("fusermount3", async () => {
+      const folders = (host.environment["PATH"] ?? "").split(delimiter);
+      const found = await Promise.all(folders.map((folder) => exists(join(folder, "fusermount3"))));
+      return found.includes(true) ? "found" : { fault: "not found; install the package fuse3" };
+    });
+  await findings.attempt("mount", async () => {
+    const mountpoint = mountpointOf(config, host.places);
+    if (!(await isMounted(mountpoint)))
+      return {
+        warning: `nothing is mounted at ${mountpoint}; is the daemon running? '${BRAND.command} status' tells more`,
+      };
+    const { probeMount } = await import("../../surfaces/mount/device/mountpoint.ts");
+    const health = await probeMount(mountpoint);
+    if (health === "alive") return `answers at ${mountpoint}`;
+    return {
+      fault: `${mountpoint} ${health === "stale" ? "has lost its server" : "does not answer"}; run '${BRAND.command} unmount'`,
+    };
+  });
+}
