@@ -16,6 +16,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(rounds: number): P
   "agent-start": () => import("./e2e/agent-start.ts"),
   "agent-sync": () => import("./e2e/agent-sync.ts"),
   "agent-web": () => import("./e2e/agent-web.ts"),
+  "agent-mount": () => import("./e2e/agent-mount.ts"),
   "agent-volumes": () => import("./e2e/agent-volumes.ts"),
   "agent-ssh": () => import("./e2e/agent-ssh.ts"),
   "agent-ssh-idle": () => import("./e2e/agent-ssh-idle.ts"),

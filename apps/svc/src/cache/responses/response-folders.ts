@@ -3,7 +3,6 @@ import { mkdir, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { TEMPORARY_SUFFIX, systemCode, folderNames } from "@devplat/base";
 import { quarantine } from "@devplat/base/file-damage";
-import { signalProcess } from "@devplat/base/process-signal";
 import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 import type { RepositoryId } from "../../access/repository-id.ts";
 
@@ -96,7 +95,7 @@ export class ResponseFolders {
     for (const { owner, name } of await this.repositories()) {
       const folder = join(this.#root, owner, name);
       for (const file of await folderNames(folder)) {
-        if (!file.endsWith(TEMPORARY_SUFFIX) || isOfRunningProcess(file)) continue;
+        if (!file.endsWith(TEMPORARY_SUFFIX) || (await isOfRunningProcess(file))) continue;
         await unlink(join(folder, file)).catch(() => undefined);
         count++;
       }
@@ -126,9 +125,11 @@ export function pendingName(key: string): string {
 }
 
 /** Whether the process in a file's name is running and is not this one, which has just started. */
-function isOfRunningProcess(file: string): boolean {
+async function isOfRunningProcess(file: string): Promise<boolean> {
   const pid = Number(file.split(".").at(-3));
   if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false;
+  // Only after a crash: an ordinary start loads less.
+  const { signalProcess } = await import("@devplat/base/process-signal");
   try {
     return signalProcess(pid, 0);
   } catch {

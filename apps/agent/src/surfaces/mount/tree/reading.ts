@@ -91,6 +91,7 @@ export class Reading {
     const count = Math.max(1, Math.floor(size / MIN_PLUS_BYTES));
     const start = Math.max(0, offset - links.length);
     const items = handle.items.slice(start, start + (plus ? count : handle.items.length));
+    if (plus) this.#prefetch(handle.items.slice(start + count, start + 2 * count));
     const entries = await Promise.all(
       items.map(async ([name, item], index): Promise<ListedEntry> => ({
         name,
@@ -103,6 +104,12 @@ export class Reading {
       })),
     );
     return { kind: "listing", entries: [...links.slice(offset), ...entries], size, plus };
+  }
+
+  /** Asks for the secrets of the next reply while this one is made. */
+  #prefetch(items: readonly (readonly [string, DirectoryItem])[]): void {
+    for (const [, item] of items)
+      if (item.kind === "secret") this.#directories.content(item).catch(() => undefined);
   }
 
   extendedAttribute(node: FileNode | DirectoryNode, name: string | undefined, size: number): Reply {
