@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
-import { run, until } from "@devplat/testkit";
-import { daemon } from "./agent-stand.ts";
+import { run, tempFolder, until } from "@devplat/testkit";
+import { Home, daemon } from "./agent-stand.ts";
 import { isMounted, mountStand, python, quick, untilText, type MountStand } from "./agent-mount-stand.ts";
 
 const TIMEOUT_MS = 480_000;
@@ -206,5 +207,26 @@ describe("the life of the filesystem mount", { timeout: TIMEOUT_MS }, () => {
       (await place.agent(["status"])).stdout.includes("Problem:"),
     );
     assert.match(stand.agent.log(), /cannot mount at \S+\/\.daemon: it is not empty/);
+  });
+});
+
+describe("agent init --mount", { timeout: TIMEOUT_MS }, () => {
+  it("leads to a secret that cat shows on the mount", async () => {
+    const folder = await tempFolder("agent-mount-init");
+    const place = new Home(folder.path, { XDG_RUNTIME_DIR: folder.path });
+    const mountpoint = join(folder.path, ".daemon");
+    await place.ok("init", "--mount");
+    // Another daemon may have the usual port.
+    const config = await place.read(".config/daemon/config.yaml");
+    await place.configure(config.replace("127.0.0.1:8200", "127.0.0.1:0"));
+    await place.ok("secrets", "put", "example", "token=s3cret", "user=me");
+    const agent = await daemon(place, async () => await isMounted(mountpoint));
+    try {
+      const { stdout } = await quick("cat", join(mountpoint, "example.json"));
+      assert.deepEqual(JSON.parse(stdout), { token: "s3cret", user: "me" });
+    } finally {
+      await agent.stop();
+      await folder.remove();
+    }
   });
 });

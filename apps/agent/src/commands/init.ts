@@ -1,9 +1,10 @@
+import { flagOf } from "@devplat/cli";
 import { exists, writeAtomically } from "@devplat/base";
 import { printLine, printText } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 import { readConfigFile } from "../config/file.ts";
 import { ensureFolder } from "../agent-files/places.ts";
-import { STARTER_CONFIG } from "../config/starter.ts";
+import { STARTER_CONFIG, starterConfigWithMount } from "../config/starter.ts";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./common/command.ts";
 import { hostOf } from "./common/context.ts";
@@ -28,7 +29,8 @@ export const run: RunCommand = async (invocation) => {
     return 0;
   }
   await ensureFolder(places.configFolder);
-  await writeAtomically(places.userConfig, STARTER_CONFIG);
+  const withMount = flagOf(invocation.options, "mount");
+  await writeAtomically(places.userConfig, withMount ? starterConfigWithMount() : STARTER_CONFIG);
   printText(
     [
       `Wrote ${places.userConfig}. Try:`,
@@ -36,6 +38,7 @@ export const run: RunCommand = async (invocation) => {
       `  ${BRAND.command} sync`,
       "  cat ~/agent-example.yaml",
       `  ${BRAND.command} run`,
+      ...(withMount ? ["  cat ~/.daemon/example.json"] : []),
       "",
     ].join("\n"),
   );

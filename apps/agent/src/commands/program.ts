@@ -100,6 +100,7 @@ const COMMANDS: readonly CommandSpec[] = [
   {
     name: "init",
     summary: "Write a commented configuration with a store on this host.",
+    options: { mount: flagOption("With the filesystem mount: secrets as files below ~/.daemon.") },
     load: async () => (await import("./init.ts")).run,
   },
   ...commandGroup("secrets", async () => import("./secrets.ts"), {

@@ -1,3 +1,16 @@
+const MOUNT = `fuse:
+  # Your secrets as files below this folder, which are on no disk. Linux only.
+  enabled: true
+  mountpoint: ~/.daemon
+
+`;
+const RULES = "# Each rule brings";
+
+/** The same with the filesystem mount. */
+export function starterConfigWithMount(): string {
+  return STARTER_CONFIG.replace(RULES, `${MOUNT}${RULES}`);
+}
+
 /** The file that `agent init` writes. It works unchanged, and shows the usual settings by example. */
 export const STARTER_CONFIG = `# Configuration of the credential-sync daemon. 'agent config check' tells faults by line.
 
