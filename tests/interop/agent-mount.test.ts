@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
@@ -199,7 +199,7 @@ describe("the life of the filesystem mount", { timeout: TIMEOUT_MS }, () => {
     holder.kill("SIGKILL");
   });
 
-  it("is refused over a folder that is not empty, by name [agent 38.7]", async () => {
+  it("is refused over a folder with content, until a reload without it [agent 38.7]", async () => {
     await mkdir(stand.mountpoint, { recursive: true });
     await writeFile(stand.at("mine"), "");
     const { place } = stand;
@@ -207,6 +207,13 @@ describe("the life of the filesystem mount", { timeout: TIMEOUT_MS }, () => {
       (await place.agent(["status"])).stdout.includes("Problem:"),
     );
     assert.match(stand.agent.log(), /cannot mount at \S+\/\.daemon: it is not empty/);
+    assert.match((await place.agent(["doctor"])).stdout, /mount: cannot mount at .* it is not empty/);
+    await rm(stand.at("mine"));
+    await place.ok("reload");
+    await until(
+      async () => (await quick("cat", path())).stdout === FIRST,
+      () => stand.agent.log(),
+    );
   });
 });
 

@@ -14,6 +14,8 @@ const LIVE_SECTIONS: ReadonlySet<string> = new Set([
   "remote_config",
   "agent",
   "ssh",
+  "fuse",
+  "docker",
 ]);
 
 /** State of the configuration, for the status. */

@@ -5,6 +5,7 @@ import type { Findings } from "@devplat/cli";
 import { BRAND } from "../../brand.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Host } from "../../host.ts";
+import { readDaemonStatus } from "../../surfaces/socket/daemon-status.ts";
 import { isMounted, mountpointOf } from "../../surfaces/mount/mount-status.ts";
 
 const DEVICE = "/dev/fuse";
@@ -36,10 +37,13 @@ export async function examineMount(host: Host, { config }: LoadedConfig, finding
     });
   await findings.attempt("mount", async () => {
     const mountpoint = mountpointOf(config, host.places);
-    if (!(await isMounted(mountpoint)))
-      return {
-        warning: `nothing is mounted at ${mountpoint}; is the daemon running? '${BRAND.command} status' tells more`,
-      };
+    if (!(await isMounted(mountpoint))) {
+      const { fuse } = await readDaemonStatus(host.places, config);
+      const { problem = null, state } = fuse ?? {};
+      if (problem !== null) return { fault: problem };
+      if (state === "unmounted") return { warning: "unmounted; the daemon mounts again at its next start" };
+      return { warning: `nothing is mounted at ${mountpoint}; '${BRAND.command} status' tells more` };
+    }
     const { probeMount } = await import("../../surfaces/mount/device/mountpoint.ts");
     const health = await probeMount(mountpoint);
     if (health === "alive") return `answers at ${mountpoint}`;

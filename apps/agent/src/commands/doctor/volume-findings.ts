@@ -31,7 +31,8 @@ export async function examineVolumes(
     await findings.attempt(`registration for ${engine}`, async () => {
       if (state === "agrees") return path;
       const problem = state === "absent" ? `${path} does not exist` : `${path} does not hold ${expected}`;
-      return { warning: `${problem}; run '${BRAND.command} docker register'` };
+      const command = `${BRAND.command} docker register${path.startsWith("/etc/") ? " --system" : ""}`;
+      return { warning: `${problem}; run '${command}'` };
     });
   }
   await findings.attempt(`folder ${folder}`, async () => {

@@ -96,7 +96,11 @@ export const PROBLEM_TYPES = {
     "Container volumes are off.",
     "docker.enabled: true in the configuration turns them on; a reload is enough.",
   ),
-  volume_unknown: kind(404, "There is no such volume.", "GET /api/v1/status lists the volumes."),
+  volume_unknown: kind(
+    404,
+    "There is no such volume.",
+    "'agent docker list' and GET /api/v1/status list the volumes.",
+  ),
   volume_failed: kind(422, "The files of the volume cannot be removed."),
   ssh_agent_off: kind(
     404,
@@ -233,7 +237,7 @@ export const PROBLEMS = {
   noConsentWanted: {
     detail: "No host waits for this consent.",
     code: "not_found",
-    hint: "GET /api/v1/status shows where a host waits, as asking.",
+    hint: "'agent ssh list', 'agent status' and GET /api/v1/status show where a host waits.",
   },
   noPeerSocket: {
     detail: "The peer socket is off.",

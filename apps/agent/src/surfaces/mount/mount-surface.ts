@@ -33,8 +33,9 @@ export class MountSurface implements Surface {
   }
 
   async reconcile(config: Config): Promise<void> {
-    if (this.#mount !== undefined && (!config.fuse.enabled || placeOf(config) !== this.#place))
-      await this.stop();
+    // A mountpoint that was refused may be usable now.
+    const isRefused = this.#mount?.state.state === "refused";
+    if (isRefused || !config.fuse.enabled || placeOf(config) !== this.#place) await this.stop();
     if (this.#mount !== undefined) this.#mount.configure();
     else if (config.fuse.enabled) await this.#turnOn();
     await this.#look();
