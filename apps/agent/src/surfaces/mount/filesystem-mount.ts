@@ -10,8 +10,8 @@ import { ChangeListeners } from "../../change-listeners.ts";
 const START_LIMIT_MS = 15_000;
 /** Time in which unsaved files are stored before the mount is removed, in milliseconds. */
 const SETTLE_LIMIT_MS = 5000;
-/** A mount server that has run this long had a good start; in milliseconds. */
-const GOOD_RUN_MS = 60_000;
+/** Longest wait before a mount server that has mounted before is started again, in milliseconds. */
+const MAX_PAUSE_MS = 500;
 
 /** State of the mount as the daemon knows it. What is mounted, only the kernel tells. */
 export type MountState =
@@ -52,6 +52,8 @@ export class FilesystemMount {
   #report: MountReport = { omittedNames: 0, unsaved: [] };
   #channel: MountChannel | undefined;
   #settled: (() => void) | undefined;
+  /** The mount server that ran last has mounted. */
+  #hasMounted = false;
   #running: Promise<void> | undefined;
 
   constructor(parts: FilesystemMountParts) {
@@ -121,15 +123,20 @@ export class FilesystemMount {
     const { signal } = this.#end;
     for (let failures = 1; !signal.aborted; failures++) {
       await unmounter.removeStale(settings().mountpoint);
-      const begin = clock.monotonic();
+      this.#hasMounted = false;
       const reason = await this.#serve(started);
       started();
       const { state } = this.#state;
       if (signal.aborted || state === "refused" || state === "unmounted") break;
-      if (clock.monotonic() - begin > GOOD_RUN_MS) failures = 1;
       logger.warn({ reason }, "the mount server has ended, and is started again");
-      this.#set({ state: "restarting", reason });
-      await clock.sleep(backoffMs(failures), signal).catch(() => undefined);
+      // Until then its folder is empty, and no program gets an error of the connection.
+      await unmounter.removeStale(settings().mountpoint);
+      this.#set({
+        state: "restarting",
+        reason: `the mount server has ended and is started again: ${reason}`,
+      });
+      const pause = backoffMs(failures, this.#hasMounted ? { maxMs: MAX_PAUSE_MS } : {});
+      await clock.sleep(pause, signal).catch(() => undefined);
     }
   }
 
@@ -164,6 +171,7 @@ export class FilesystemMount {
     const { logger } = this.#parts;
     switch (notice.kind) {
       case "mounted":
+        this.#hasMounted = true;
         this.#set({ state: "mounted" });
         return;
       case "unmounted":

@@ -85,6 +85,8 @@ class MountServer {
   readonly #replies: ReplySender;
   /** Requests without a reply yet, by number. The kernel may interrupt them. */
   readonly #running = new Set<bigint>();
+  /** Names of each known folder that no file can have. Folders without one are not in it. */
+  readonly #omitted = new Map<string, number>();
   #settings: MountSettings;
   #minor = 0;
 
@@ -108,10 +110,15 @@ class MountServer {
     const handles = new HandleTable<MountHandle>();
     const timers = this.#timers;
     this.#link = new DaemonLink((message) => channel.send(message), timers);
-    this.#contents = new Contents(this.#link, timers, {
-      ttlMs: settings.cacheTtlMs,
-      layout: settings.layout,
-    });
+    this.#contents = new Contents(
+      this.#link,
+      timers,
+      {
+        ttlMs: settings.cacheTtlMs,
+        layout: settings.layout,
+      },
+      (folder, count) => this.#noteOmitted(folder, count),
+    );
     const notify = (notification: Buffer): void => {
       device.notify(notification).catch((error: unknown) => this.#report(error));
     };
@@ -214,6 +221,14 @@ class MountServer {
   #fail(unique: bigint, error: unknown): void {
     if (!(error instanceof FileError)) this.#report(error);
     this.#replies.fail(unique, (error instanceof FileError ? error : new FileError("EIO")).errno);
+  }
+
+  #noteOmitted(folder: string, count: number): void {
+    if ((this.#omitted.get(folder) ?? 0) === count) return;
+    if (count === 0) this.#omitted.delete(folder);
+    else this.#omitted.set(folder, count);
+    const omittedNames = this.#omitted.values().reduce((sum, each) => sum + each, 0);
+    this.#channel.send({ kind: "report", report: { omittedNames, unsaved: [] } });
   }
 
   #report(error: unknown): void {

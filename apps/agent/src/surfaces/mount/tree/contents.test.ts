@@ -26,6 +26,7 @@ class Stand {
     },
     this.timers,
     { ttlMs: 1000, layout: "json" },
+    () => undefined,
   );
 
   async read(): Promise<number> {

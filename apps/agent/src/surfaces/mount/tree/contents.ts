@@ -37,6 +37,9 @@ interface Entry {
   readonly bytes: number;
 }
 
+/** Called with each listing: how many of its names no file can have. */
+export type OmittedNames = (folder: string, count: number) => void;
+
 export interface ContentsOptions {
   readonly ttlMs: number;
   readonly layout: "json" | "both";
@@ -49,6 +52,7 @@ export interface ContentsOptions {
 export class Contents {
   readonly #requests: Requests;
   readonly #timers: Timers;
+  readonly #onOmitted: OmittedNames;
   readonly #entries: BoundedMap<string, Entry>;
   readonly #running = new Map<string, Promise<Kept<unknown>>>();
   #options: ContentsOptions;
@@ -56,7 +60,8 @@ export class Contents {
   #changes = 0;
   #cleaning = false;
 
-  constructor(requests: Requests, timers: Timers, options: ContentsOptions) {
+  constructor(requests: Requests, timers: Timers, options: ContentsOptions, onOmitted: OmittedNames) {
+    this.#onOmitted = onOmitted;
     this.#requests = requests;
     this.#timers = timers;
     this.#options = options;
@@ -76,10 +81,9 @@ export class Contents {
   listing(folder: string): Promise<Kept<FolderEntries>> {
     return this.#get(`list ${folder}`, async () => {
       const names = await this.#requests.request({ kind: "list", folder });
-      return [
-        folderEntries(folder, names, this.#options.layout),
-        names.reduce((sum, name) => sum + name.length, 0),
-      ];
+      const entries = folderEntries(folder, names, this.#options.layout);
+      this.#onOmitted(folder, entries.omitted);
+      return [entries, names.reduce((sum, name) => sum + name.length, 0)];
     });
   }
 

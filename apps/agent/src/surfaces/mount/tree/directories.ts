@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { RenderedFileSettings } from "../channel/messages.ts";
 import type { Timers } from "../timers.ts";
 import type { Contents, Kept } from "./contents.ts";
@@ -18,6 +19,11 @@ import type { NamedNode } from "./reply.ts";
 /** Meaning of a name in a directory, before its content is known. */
 export type DirectoryItem = NamedEntry | Extract<FileSource, { kind: "field" | "rendered" }>;
 
+/** Time for which the bytes of a version are kept for the open that follows a look-up, in milliseconds. */
+const OPEN_WINDOW_MS = 2000;
+/** Maximum memory for them, in bytes. */
+const MAX_RECENT_BYTES = 16 * 1024 * 1024;
+
 export interface DirectoriesParts {
   readonly contents: Contents;
   readonly nodes: NodeTable<MountNode>;
@@ -28,9 +34,18 @@ export interface DirectoriesParts {
 /** The directories of the mount: which names they have, and which node each name is now. */
 export class Directories {
   readonly #parts: DirectoriesParts;
+  /** Bytes of the versions that were looked up last, by node. */
+  readonly #recent: BoundedMap<bigint, Buffer>;
+  #cleaning = false;
 
   constructor(parts: DirectoriesParts) {
     this.#parts = parts;
+    this.#recent = new BoundedMap({
+      max: MAX_RECENT_BYTES,
+      sizeOf: (bytes: Buffer) => bytes.length + 1,
+      ttlMs: OPEN_WINDOW_MS,
+      now: () => parts.timers.now(),
+    });
   }
 
   /** Everything in a directory, by file name. @throws StoreFault; FileError */
@@ -81,7 +96,9 @@ export class Directories {
         return named(this.#directory(directory, name, item), untilMs);
       default: {
         const { value, untilMs: contentUntilMs } = await this.content(item);
-        return named(this.#file(directory, name, item, value), contentUntilMs);
+        const node = this.#file(directory, name, item, value);
+        this.#remember(node, value);
+        return named(node, contentUntilMs);
       }
     }
   }
@@ -101,6 +118,29 @@ export class Directories {
     const bytes = source.kind === "field" ? value.field(source.field) : value.document;
     if (bytes === undefined) throw new FileError("ENOENT");
     return { value: { bytes, key: value.key, modifiedMs: value.createdAt, version: value.version }, untilMs };
+  }
+
+  /**
+   * The bytes of this version, also if there is already a newer one. The kernel looks a name up a second time before an open fails,
+   * and not a third time.
+   * @throws FileError ESTALE after a time; StoreFault; FileError
+   */
+  async versionBytes(node: FileNode): Promise<Buffer> {
+    const recent = this.#recent.get(node.id);
+    const { value } = await this.content(node.source);
+    if (value.key === node.key) return value.bytes;
+    if (recent === undefined) throw new FileError("ESTALE");
+    return recent;
+  }
+
+  #remember(node: FileNode, { bytes }: FileContent): void {
+    this.#recent.set(node.id, bytes);
+    if (this.#cleaning) return;
+    this.#cleaning = true;
+    this.#parts.timers.after(OPEN_WINDOW_MS, () => {
+      this.#cleaning = false;
+      this.#recent.purge();
+    });
   }
 
   #remaining(untilMs: number): number {

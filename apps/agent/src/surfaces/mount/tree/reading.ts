@@ -54,10 +54,9 @@ export class Reading {
       const settings = this.#rendered().find(({ path }) => path === source.path);
       if (settings !== undefined) this.#audit.checkAllowed(settings, pid);
     }
-    const { value } = await this.#directories.content(source);
-    if (value.key !== node.key) throw new FileError("ESTALE");
+    const bytes = await this.#directories.versionBytes(node);
     this.#audit.opened(pathOf(node), pid);
-    const handle: ReadHandle = { kind: "read", node, bytes: value.bytes };
+    const handle: ReadHandle = { kind: "read", node, bytes };
     // The pages of a version stay valid, because its bytes never change.
     return { kind: "opened", handle, flags: OPEN_REPLY_FLAGS.keepCache };
   }
