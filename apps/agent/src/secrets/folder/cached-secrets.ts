@@ -8,6 +8,7 @@ import {
   type SecretStore,
 } from "@devplat/secret-store";
 import { MAX_PARALLEL } from "../parallel.ts";
+import { foldersAbove } from "./folders-above.ts";
 import { SharedRequests } from "./shared-requests.ts";
 import type { StoreChanges } from "./store-changes.ts";
 
@@ -177,15 +178,4 @@ function isDecision(error: unknown): error is SecretStoreError {
 function placeOf(key: string): [Kind, string] {
   const space = key.indexOf(" ");
   return [key.slice(0, space) as Kind, key.slice(space + 1)];
-}
-
-/** Folders whose listing a secret can change: all above it. */
-function foldersAbove(path: string): string[] {
-  const parts = path.split("/");
-  return parts.map((_, index) =>
-    parts
-      .slice(0, index)
-      .map((part) => `${part}/`)
-      .join(""),
-  );
 }

@@ -121,8 +121,8 @@ export class FilesystemMount {
   async #run(started: () => void): Promise<void> {
     const { clock, logger, unmounter, settings } = this.#parts;
     const { signal } = this.#end;
+    await unmounter.removeStale(settings().mountpoint);
     for (let failures = 1; !signal.aborted; failures++) {
-      await unmounter.removeStale(settings().mountpoint);
       this.#hasMounted = false;
       const reason = await this.#serve(started);
       started();

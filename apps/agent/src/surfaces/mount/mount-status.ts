@@ -1,6 +1,5 @@
-import { join } from "node:path";
 import { realpath } from "node:fs/promises";
-import { basename, dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { BRAND } from "../../brand.ts";
 import type { Places } from "../../agent-files/places.ts";
 import type { Config } from "../../config/schema.ts";

@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import type { Logger } from "@devplat/base";
 import type { Hono } from "hono";
@@ -8,8 +7,7 @@ import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Surface, SurfaceStatus } from "../surface.ts";
 import type { Problem } from "../http-api/problem.ts";
 import { requestFault } from "../http-api/request-checks.ts";
-import { checkActivated, listenOnPath, type PlacedSocket } from "../listening/socket-place.ts";
-import { descriptorPath } from "../listening/activation.ts";
+import { ListeningPlace } from "../listening/listening-place.ts";
 
 export interface SocketServerOptions {
   /** Absolute path of the socket. */
@@ -28,42 +26,35 @@ export interface SocketServerOptions {
 export class SocketServer implements Surface {
   readonly #options: SocketServerOptions;
   readonly #server: Server = createBoundedServer();
-  #path: string;
-  #placed: PlacedSocket | undefined;
+  readonly #place: ListeningPlace;
   readonly #stopped = new AbortController();
 
   constructor(options: SocketServerOptions) {
     this.#options = options;
-    this.#path = options.path;
+    this.#place = new ListeningPlace(options);
     const refusalOf = async (request: IncomingMessage): Promise<Problem | undefined> => requestFault(request);
     this.#server.on("request", guardedListener(options.app, refusalOf, options.logger));
   }
 
   /** @throws AgentError `socket_in_use` | `socket_refused` */
   async start(): Promise<void> {
-    const { path, descriptor, streams, logger } = this.#options;
-    if (descriptor === undefined) {
-      this.#placed = await listenOnPath(this.#server, path);
-    } else {
-      this.#path = await checkActivated(await descriptorPath(descriptor));
-      this.#server.listen({ fd: descriptor });
-      await once(this.#server, "listening");
-    }
+    const { streams, logger } = this.#options;
+    await this.#place.listen(this.#server);
     streams?.follow(this.#stopped.signal);
-    logger.info({ socket: this.#path, activated: descriptor !== undefined }, "socket listens");
+    logger.info({ socket: this.#place.path, activated: this.#place.isActivated }, "socket listens");
   }
 
   /** The api section applies after the next start. */
   async reconcile(): Promise<void> {}
 
   status(): SurfaceStatus {
-    return this.#options.statusAt(this.#path);
+    return this.#options.statusAt(this.#place.path);
   }
 
   async stop(): Promise<void> {
     this.#stopped.abort();
     // The file first, so that no new client connects.
-    await this.#placed?.remove();
+    await this.#place.remove();
     await closeServer(this.#server, () => this.#options.streams?.closeAll());
   }
 }

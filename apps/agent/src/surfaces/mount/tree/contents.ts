@@ -1,4 +1,5 @@
 import { BoundedMap } from "@devplat/base/bounded-map";
+import { foldersAbove } from "../../../secrets/folder/folders-above.ts";
 import type { MountRequest, MountReplies } from "../channel/messages.ts";
 import type { Timers } from "../timers.ts";
 import { StoreFault } from "./file-error.ts";
@@ -167,15 +168,4 @@ export class Contents {
       this.#clean();
     });
   }
-}
-
-/** Folders whose listing a secret can change: all above it. */
-function foldersAbove(path: string): string[] {
-  const parts = path.split("/");
-  return parts.map((_, index) =>
-    parts
-      .slice(0, index)
-      .map((part) => `${part}/`)
-      .join(""),
-  );
 }

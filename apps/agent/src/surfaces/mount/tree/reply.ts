@@ -28,7 +28,6 @@ export type Reply =
   | ({ readonly kind: "entry" } & NamedNode)
   | { readonly kind: "attributes"; readonly node: MountNode; readonly size: number }
   | { readonly kind: "opened"; readonly handle: OpenHandle; readonly flags: number }
-  | ({ readonly kind: "created"; readonly handle: OpenHandle; readonly flags: number } & NamedNode)
   | { readonly kind: "data"; readonly bytes: Buffer }
   | {
       readonly kind: "listing";
@@ -36,7 +35,6 @@ export type Reply =
       readonly size: number;
       readonly plus: boolean;
     }
-  | { readonly kind: "written"; readonly length: number }
   | { readonly kind: "length"; readonly length: number }
   | { readonly kind: "statfs"; readonly size: FilesystemSize };
 

@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Logger } from "@devplat/base";
-import { descriptorPath } from "../../listening/activation.ts";
-import { checkActivated, listenOnPath, type PlacedSocket } from "../../listening/socket-place.ts";
+import { ListeningPlace } from "../../listening/listening-place.ts";
 import { findPeer, type PeerProcess } from "../peer-process/peer-process.ts";
 import { OpenConnections } from "./open-connections.ts";
 import { serveConnection, type MessageHandler } from "./serve-connection.ts";
@@ -25,36 +24,29 @@ export class SshAgentServer {
   readonly #options: AgentServerOptions;
   readonly #server: Server;
   readonly #connections = new OpenConnections(MAX_CONNECTIONS);
-  #path: string;
-  #placed: PlacedSocket | undefined;
+  readonly #place: ListeningPlace;
 
   constructor(options: AgentServerOptions) {
     this.#options = options;
-    this.#path = options.path;
+    this.#place = new ListeningPlace(options);
     // Nothing is read before the other process is known.
     this.#server = createServer({ pauseOnConnect: true }, (socket) => void this.#accept(socket));
   }
 
   get path(): string {
-    return this.#path;
+    return this.#place.path;
   }
 
   /** @throws AgentError `socket_in_use` | `socket_refused` */
   async start(): Promise<void> {
-    const { path, descriptor, logger } = this.#options;
-    if (descriptor === undefined) {
-      this.#placed = await listenOnPath(this.#server, path);
-    } else {
-      this.#path = await checkActivated(await descriptorPath(descriptor));
-      this.#server.listen({ fd: descriptor });
-      await once(this.#server, "listening");
-    }
-    logger.info({ socket: this.#path, activated: descriptor !== undefined }, "SSH agent listens");
+    const { logger } = this.#options;
+    await this.#place.listen(this.#server);
+    logger.info({ socket: this.#place.path, activated: this.#place.isActivated }, "SSH agent listens");
   }
 
   async stop(): Promise<void> {
     // The file first, so that no new client connects.
-    await this.#placed?.remove();
+    await this.#place.remove();
     for (const socket of this.#connections.sockets) socket.destroy();
     if (!this.#server.listening) return;
     const closed = once(this.#server, "close");
@@ -67,13 +59,16 @@ export class SshAgentServer {
     socket.on("error", () => undefined);
     const { logger, handlerFor } = this.#options;
     if (this.#connections.add(socket) !== undefined) {
-      logger.warn({ socket: this.#path }, "SSH agent has too many connections: one is closed");
+      logger.warn({ socket: this.#place.path }, "SSH agent has too many connections: one is closed");
     }
     if (socket.destroyed) return;
     try {
       const peer = await findPeer(socket);
       if (peer.owner === "other") {
-        logger.warn({ socket: this.#path, uid: peer.uid }, "SSH agent refused a program of another user");
+        logger.warn(
+          { socket: this.#place.path, uid: peer.uid },
+          "SSH agent refused a program of another user",
+        );
         socket.destroy();
       } else if (!socket.destroyed) {
         const onMessage = (): void => this.#connections.touch(socket);

@@ -1,9 +1,7 @@
-import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Logger } from "@devplat/base";
 import { closeServer, createBoundedServer } from "../../listening/bounded-server.ts";
-import { descriptorPath } from "../../listening/activation.ts";
-import { checkActivated, listenOnPath, type PlacedSocket } from "../../listening/socket-place.ts";
+import { ListeningPlace } from "../../listening/listening-place.ts";
 import { peerCredentials } from "../../ssh-agent/peer-process/credentials.ts";
 import { PLUGIN_CONTENT_TYPE, failure, respondToCall, type VolumeDriver } from "./plugin-protocol.ts";
 
@@ -25,36 +23,29 @@ export class PluginServer {
   readonly #options: PluginServerOptions;
   readonly #server: Server = createBoundedServer();
   readonly #idle = new Set<() => void>();
-  #path: string;
-  #placed: PlacedSocket | undefined;
+  readonly #place: ListeningPlace;
   #running = 0;
 
   constructor(options: PluginServerOptions) {
     this.#options = options;
-    this.#path = options.path;
+    this.#place = new ListeningPlace(options);
     this.#server.on("request", (request, response) => void this.#serve(request, response));
   }
 
   get path(): string {
-    return this.#path;
+    return this.#place.path;
   }
 
   /** @throws AgentError `socket_in_use` | `socket_refused` */
   async start(): Promise<void> {
-    const { path, descriptor, logger } = this.#options;
-    if (descriptor === undefined) {
-      this.#placed = await listenOnPath(this.#server, path);
-    } else {
-      this.#path = await checkActivated(await descriptorPath(descriptor));
-      this.#server.listen({ fd: descriptor });
-      await once(this.#server, "listening");
-    }
-    logger.info({ socket: this.#path, activated: descriptor !== undefined }, "volume plugin listens");
+    const { logger } = this.#options;
+    await this.#place.listen(this.#server);
+    logger.info({ socket: this.#place.path, activated: this.#place.isActivated }, "volume plugin listens");
   }
 
   async stop(): Promise<void> {
     // The file first, so that no new client connects.
-    await this.#placed?.remove();
+    await this.#place.remove();
     if (this.#server.listening) await closeServer(this.#server, () => undefined);
   }
 
@@ -90,7 +81,7 @@ export class PluginServer {
     const { driver, logger } = this.#options;
     const uid = peerCredentials(request.socket)?.uid;
     if (uid !== undefined && uid !== ROOT && uid !== process.geteuid?.()) {
-      logger.warn({ socket: this.#path, uid }, "volume plugin refused a program of another user");
+      logger.warn({ socket: this.#place.path, uid }, "volume plugin refused a program of another user");
       return failure(403, "this volume plugin serves another user");
     }
     if (request.method !== "POST") return failure(405, "a volume plugin is called by POST");

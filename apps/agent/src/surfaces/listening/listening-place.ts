@@ -1,0 +1,49 @@
+import { once } from "node:events";
+import type { Server } from "node:net";
+import { descriptorPath } from "./activation.ts";
+import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";
+
+export interface ListeningOptions {
+  /** Absolute path of the socket. */
+  readonly path: string;
+  /** A listening socket that a supervisor has opened; then the path is the supervisor's. */
+  readonly descriptor: number | undefined;
+}
+
+/** Where a server listens: at a path of its own, or on the socket of a supervisor. */
+export class ListeningPlace {
+  readonly #options: ListeningOptions;
+  #path: string;
+  #placed: PlacedSocket | undefined;
+
+  constructor(options: ListeningOptions) {
+    this.#options = options;
+    this.#path = options.path;
+  }
+
+  get path(): string {
+    return this.#path;
+  }
+
+  /** Whether a supervisor has opened the socket. */
+  get isActivated(): boolean {
+    return this.#options.descriptor !== undefined;
+  }
+
+  /** @throws AgentError `socket_in_use` | `socket_refused` */
+  async listen(server: Server): Promise<void> {
+    const { path, descriptor } = this.#options;
+    if (descriptor === undefined) {
+      this.#placed = await listenOnPath(server, path);
+      return;
+    }
+    this.#path = await checkActivated(await descriptorPath(descriptor));
+    server.listen({ fd: descriptor });
+    await once(server, "listening");
+  }
+
+  /** Removes the file, so that no new client connects. The socket of a supervisor stays. */
+  async remove(): Promise<void> {
+    await this.#placed?.remove();
+  }
+}
