@@ -1,8 +1,21 @@
 import { ConfigError, formatProblem, validateConfig } from "@devplat/config";
-import type { Context } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
 import type { z } from "zod";
 import type { Environment } from "./environment.ts";
 import { PROBLEMS, type Problem } from "./problem.ts";
+import { problemResponse } from "./problem-response.ts";
+
+/** Maximum body of a request that carries no secret's document, in bytes. */
+const MAX_SMALL_BODY_BYTES = 64 * 1024;
+
+/** Refuses a longer body before it is read. */
+export function smallBodyLimit(): MiddlewareHandler<Environment> {
+  return bodyLimit({
+    maxSize: MAX_SMALL_BODY_BYTES,
+    onError: (c) => problemResponse(c, PROBLEMS.smallBodyTooLarge),
+  });
+}
 
 /** A request that is refused before it reaches its use case. */
 export class BodyFault extends Error {

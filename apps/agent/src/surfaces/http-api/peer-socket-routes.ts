@@ -1,15 +1,11 @@
 import { Hono, type MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { consentBody, emptyBody } from "../forwards/remote-request.ts";
 import type { ApiParts, Environment } from "./environment.ts";
-import { BodyFault, jsonBody } from "./json-body.ts";
+import { BodyFault, jsonBody, smallBodyLimit } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import { PROBLEMS } from "./problem.ts";
 
 const PEER_SOCKET = "/api/v1/peer-socket";
-/** A body has some bytes. In bytes. */
-const MAX_BODY_BYTES = 64 * 1024;
-
 /**
  * The tokens that are lent over the peer socket of a hand-made forward. The status shows them.
  *
@@ -20,10 +16,7 @@ export function peerSocketApiRoutes(
   mutation: MiddlewareHandler<Environment>,
 ): Hono<Environment> {
   const app = new Hono<Environment>();
-  const limit = bodyLimit({
-    maxSize: MAX_BODY_BYTES,
-    onError: (c) => problemResponse(c, PROBLEMS.smallBodyTooLarge),
-  });
+  const limit = smallBodyLimit();
 
   app.post(`${PEER_SOCKET}/revoke`, limit, mutation, async (c) => {
     await jsonBody(c, emptyBody, {});

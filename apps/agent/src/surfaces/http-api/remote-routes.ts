@@ -1,5 +1,4 @@
 import { Hono, type Context, type MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import type { RemoteControl, RemoteEdit } from "../forwards/remote-control.ts";
 import {
   acceptedOf,
@@ -10,15 +9,13 @@ import {
   repinBody,
 } from "../forwards/remote-request.ts";
 import type { ApiParts, Environment } from "./environment.ts";
-import { BodyFault, jsonBody } from "./json-body.ts";
+import { BodyFault, jsonBody, smallBodyLimit } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import { PROBLEMS } from "./problem.ts";
 import { remoteProblem, unconfirmedKeyProblem } from "./remote-problem.ts";
 
 const REMOTES = "/api/v1/ssh/remotes";
 const REMOTE = `${REMOTES}/:host`;
-/** A remote with long lists has a few kilobytes. In bytes. */
-const MAX_REMOTE_BODY_BYTES = 64 * 1024;
 
 /**
  * Managed SSH forwards over the JSON API. They need no store token: only lending one does. Hosts are compared without case.
@@ -30,10 +27,7 @@ export function remoteRoutes(
   mutation: MiddlewareHandler<Environment>,
 ): Hono<Environment> {
   const app = new Hono<Environment>();
-  const limit = bodyLimit({
-    maxSize: MAX_REMOTE_BODY_BYTES,
-    onError: (c) => problemResponse(c, PROBLEMS.smallBodyTooLarge),
-  });
+  const limit = smallBodyLimit();
   const control = (): RemoteControl => {
     if (remotes === undefined) throw new BodyFault(PROBLEMS.noRemotes);
     return remotes;

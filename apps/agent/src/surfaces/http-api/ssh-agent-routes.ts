@@ -1,18 +1,15 @@
 import { Secret } from "@devplat/base";
 import { Hono, type MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { AgentRefusal } from "../ssh-agent/agent-refusal.ts";
 import { emptyBody } from "../forwards/remote-request.ts";
 import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 import { answerBody, unlockBody } from "../ssh-agent/ssh-agent-request.ts";
 import type { ApiParts, Environment } from "./environment.ts";
-import { BodyFault, jsonBody } from "./json-body.ts";
+import { BodyFault, jsonBody, smallBodyLimit } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import { PROBLEMS, type Problem, type ProblemCode } from "./problem.ts";
 
 const SSH_AGENT = "/api/v1/ssh-agent";
-/** A name and a passphrase have a few kilobytes. In bytes. */
-const MAX_BODY_BYTES = 64 * 1024;
 /** Time limit of a look-up in the store, in milliseconds. */
 const REFRESH_LIMIT_MS = 10_000;
 
@@ -32,10 +29,7 @@ export function sshAgentRoutes(
   mutation: MiddlewareHandler<Environment>,
 ): Hono<Environment> {
   const app = new Hono<Environment>();
-  const limit = bodyLimit({
-    maxSize: MAX_BODY_BYTES,
-    onError: (c) => problemResponse(c, PROBLEMS.smallBodyTooLarge),
-  });
+  const limit = smallBodyLimit();
   const control = (): SshAgentControl => {
     const agent = sshAgent();
     if (agent === undefined) throw new BodyFault(PROBLEMS.sshAgentOff);

@@ -1,14 +1,10 @@
 import { Hono, type MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { emptyBody } from "../forwards/remote-request.ts";
 import { VolumeError } from "../volumes/errors/volume-error.ts";
 import type { ApiParts, Environment } from "./environment.ts";
-import { jsonBody } from "./json-body.ts";
+import { jsonBody, smallBodyLimit } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import { PROBLEMS } from "./problem.ts";
-
-/** In bytes. */
-const MAX_BODY_BYTES = 1024;
 
 /**
  * Container volumes over the JSON API. Their state is part of `/api/v1/status`.
@@ -20,10 +16,7 @@ export function volumeRoutes(
   mutation: MiddlewareHandler<Environment>,
 ): Hono<Environment> {
   const app = new Hono<Environment>();
-  const limit = bodyLimit({
-    maxSize: MAX_BODY_BYTES,
-    onError: (c) => problemResponse(c, PROBLEMS.smallBodyTooLarge),
-  });
+  const limit = smallBodyLimit();
 
   app.post("/api/v1/docker/volumes/:name/release", limit, mutation, async (c) => {
     await jsonBody(c, emptyBody, {});
