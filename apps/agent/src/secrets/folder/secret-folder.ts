@@ -43,7 +43,7 @@ const EMPTY: FolderSnapshot = { secrets: new Map(), faults: new Map(), isTruncat
 /** The secrets below some paths, with their versions. A fault of one secret does not hide another. */
 export class SecretFolder {
   readonly #parts: SecretFolderParts;
-  readonly #pollMs: number;
+  #pollMs: number;
   readonly #listeners = new ChangeListeners();
   #roots: readonly string[];
   #snapshot = EMPTY;
@@ -66,6 +66,13 @@ export class SecretFolder {
     if (roots.join("\n") === this.#roots.join("\n")) return;
     this.#roots = roots;
     this.#replace(this.#snapshot);
+    this.#plan();
+  }
+
+  /** Takes another interval. It counts from now. */
+  setPollMs(pollMs: number): void {
+    if (pollMs === this.#pollMs) return;
+    this.#pollMs = pollMs;
     this.#plan();
   }
 

@@ -69,8 +69,7 @@ export class Volume {
     this.content = content;
     this.#parts = parts;
     this.#record = record;
-    const pollMs = options.ttlMs ?? parts.settings().cacheTtlMs;
-    this.#folder = new SecretFolder(parts, { roots: options.secrets, pollMs });
+    this.#folder = new SecretFolder(parts, { roots: options.secrets, pollMs: this.#pollMs });
     this.#reader = new VolumeSecrets(parts.secrets, this.#folder, options);
   }
 
@@ -80,6 +79,11 @@ export class Volume {
 
   get mountCount(): number {
     return this.#record.mounts.length;
+  }
+
+  /** The volume's own option wins over the configuration. */
+  get #pollMs(): number {
+    return this.options.ttlMs ?? this.#parts.settings().cacheTtlMs;
   }
 
   /** Follows the store again after a start of the daemon. */
@@ -92,6 +96,12 @@ export class Volume {
     this.#following?.abort();
     this.#following = undefined;
     await this.#turns.settled();
+  }
+
+  /** Takes up a changed configuration. */
+  reconcile(): void {
+    this.#folder.setPollMs(this.#pollMs);
+    this.retryNow();
   }
 
   /** Tries a failed refresh now, such as after a sign-in. */

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { SecretStoreError, parseFields, type SecretStore } from "@devplat/secret-store";
 import { until } from "@devplat/testkit";
 import { embedded, observed, type ObservedRequests } from "../../secrets/folder/secret-folder.test-kit.ts";
+import type { VolumeSettings } from "./volume.ts";
 import { ROOTFUL, ROOTLESS, volumesStand, type VolumesTestStand } from "./volumes.test-kit.ts";
 
 let storeFolder: string;
@@ -207,13 +208,52 @@ describe("volumes", () => {
 });
 
 describe("volumes of a store that reports no changes", () => {
-  it("are polled", async () => {
+  const LONG_MS = 600_000;
+
+  const looked = (): number => requests.calls.filter((call) => call === "list demo/").length;
+
+  async function polled(settings: Partial<VolumeSettings>): Promise<void> {
     await stand[Symbol.asyncDispose]();
-    stand = await volumesStand(requests.store, { events: false, settings: { cacheTtlMs: 50 } });
+    stand = await volumesStand(requests.store, { events: false, settings });
+  }
+
+  it("are polled", async () => {
+    await polled({ cacheTtlMs: 50 });
     await create();
     await mount("one");
     assert.equal(view().refresh, "probing");
     await write("demo/a", '{"v":"2"}');
     await until(async () => (await read("demo/a.json")).includes('"2"'));
+  });
+
+  it("are polled in the interval of a changed docker.cache_ttl, also while they are mounted", async () => {
+    await polled({ cacheTtlMs: LONG_MS });
+    await create();
+    await mount("one");
+    await until(() => looked() > 0);
+    await write("demo/a", '{"v":"2"}');
+    stand.settings.cacheTtlMs = 50;
+    stand.volumes.reconcile();
+    await until(async () => (await read("demo/a.json")).includes('"2"'));
+    await write("demo/a", '{"v":"3"}');
+    await until(async () => (await read("demo/a.json")).includes('"3"'));
+  });
+
+  it("keep the interval of their own option ttl when docker.cache_ttl changes", async () => {
+    await polled({ cacheTtlMs: 50 });
+    await stand.volumes.create("app", { secrets: "demo/", ttl: "10m" }, ROOTFUL);
+    await stand.volumes.create("polled", { secrets: "demo/" }, ROOTFUL);
+    await mount("one");
+    await stand.volumes.mount("polled", "two", ROOTFUL);
+    stand.settings.cacheTtlMs = 60;
+    stand.volumes.reconcile();
+    // Both have looked once because of the reload, and the polled one again.
+    const looks = looked();
+    await until(() => looked() >= looks + 4);
+    await write("demo/a", '{"v":"2"}');
+    // The other volume shows that the new interval has passed.
+    const polledFile = join(stand.folder, "volumes/polled/demo/a.json");
+    await until(async () => (await readFile(polledFile, "utf8")).includes('"2"'));
+    assert.match(await read("demo/a.json"), /"1"/);
   });
 });

@@ -89,7 +89,7 @@ export class Volumes implements VolumeDriver {
 
   /** Takes up a changed configuration. */
   reconcile(): void {
-    for (const volume of this.#volumes.values()) volume.retryNow();
+    for (const volume of this.#volumes.values()) volume.reconcile();
   }
 
   status(): DockerStatus["volumes"] {
