@@ -126,6 +126,9 @@ have sshd || [ -x /usr/sbin/sshd ] || need openssh-server
 have slapd || [ -x /usr/sbin/slapd ] || need slapd
 have dockerd || [ -x /usr/sbin/dockerd ] || need docker.io
 have podman || need podman
+have rootlesskit || need rootlesskit
+have slirp4netns || need slirp4netns
+have newuidmap || need uidmap
 have busybox || need busybox-static
 [ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates
 # The pip of ensurepip lies in a package of its own on Debian.

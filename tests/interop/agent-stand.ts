@@ -8,14 +8,17 @@ import { AGENT_LAUNCHER, run, spawnGroup, until, type Finished } from "@devplat/
 export class Home {
   readonly path: string;
   readonly env: NodeJS.ProcessEnv;
+  readonly launcher: string;
 
-  constructor(path: string, more: NodeJS.ProcessEnv = {}) {
+  /** @param launcher of a user other than that of the tests */
+  constructor(path: string, more: NodeJS.ProcessEnv = {}, launcher = AGENT_LAUNCHER) {
     this.path = path;
+    this.launcher = launcher;
     this.env = { PATH: process.env["PATH"], HOME: path, XDG_CONFIG_DIRS: join(path, "etc"), ...more };
   }
 
   agent(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Finished> {
-    return run(AGENT_LAUNCHER, args, { env: { ...this.env, ...more } });
+    return run(this.launcher, args, { env: { ...this.env, ...more } });
   }
 
   /** Runs it and insists on success. */
@@ -61,7 +64,7 @@ export interface DaemonOptions {
 export async function daemon(
   place: Home,
   ready: () => Promise<boolean>,
-  { logLevel = "debug", launcher = AGENT_LAUNCHER }: DaemonOptions = {},
+  { logLevel = "debug", launcher = place.launcher }: DaemonOptions = {},
 ): Promise<RunningAgent> {
   const child = spawnGroup(launcher, ["run", "--log-level", logLevel], { env: place.env });
   let log = "";

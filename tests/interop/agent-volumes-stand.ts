@@ -1,38 +1,55 @@
 import assert from "node:assert/strict";
 import { mkdtempSync } from "node:fs";
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
-import { run, tempFolder, until, type ContainerEngine, type TempFolder } from "@devplat/testkit";
+import { chown, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import {
+  AGENT_LAUNCHER,
+  run,
+  tempFolder,
+  until,
+  type ContainerEngine,
+  type OrdinaryUser,
+  type TempFolder,
+} from "@devplat/testkit";
 import type { AgentStatus } from "../../apps/agent/src/status.ts";
 import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
 
 /** A home with a runtime folder on a tmpfs, and a daemon with container volumes. */
 export class VolumesStand {
   readonly home: Home;
-  readonly #folder: TempFolder;
   readonly #runtime: string;
+  readonly #user: OrdinaryUser | undefined;
+  readonly #folder: TempFolder | undefined;
   #agent: RunningAgent | undefined;
 
-  private constructor(folder: TempFolder) {
-    this.#folder = folder;
-    // On a tmpfs, as the runtime folder of a user is.
-    this.#runtime = mkdtempSync("/dev/shm/volumes-");
-    this.home = new Home(folder.path, {
-      XDG_RUNTIME_DIR: this.#runtime,
-      AGENT_DOCKER_PLUGINS: join(folder.path, "plugins"),
-      AGENT_PODMAN_CONFIG: join(folder.path, "podman"),
-    });
+  private constructor(home: Home, runtime: string, more: { user?: OrdinaryUser; folder?: TempFolder }) {
+    this.home = home;
+    this.#runtime = runtime;
+    this.#user = more.user;
+    this.#folder = more.folder;
   }
 
   /** @param engine whose configuration folder the agent writes to */
   static async make(engine?: { docker?: ContainerEngine; podman?: ContainerEngine }): Promise<VolumesStand> {
-    const stand = new VolumesStand(await tempFolder("agent-volumes"));
-    const { env } = stand.home;
+    const folder = await tempFolder("agent-volumes");
+    // On a tmpfs, as the runtime folder of a user is.
+    const runtime = mkdtempSync("/dev/shm/volumes-");
+    const env: NodeJS.ProcessEnv = {
+      XDG_RUNTIME_DIR: runtime,
+      AGENT_DOCKER_PLUGINS: join(folder.path, "plugins"),
+      AGENT_PODMAN_CONFIG: join(folder.path, "podman"),
+    };
     if (engine?.docker !== undefined)
       env["AGENT_DOCKER_PLUGINS"] = join(engine.docker.configuration, "plugins");
     if (engine?.podman !== undefined)
       env["AGENT_PODMAN_CONFIG"] = join(engine.podman.configuration, "containers.conf.d");
-    return stand;
+    return new VolumesStand(new Home(folder.path, env), runtime, { folder });
+  }
+
+  /** A daemon that an ordinary user runs, with the default places. */
+  static async ofUser(user: OrdinaryUser): Promise<VolumesStand> {
+    const home = new Home(user.home, user.env, await user.launcher(AGENT_LAUNCHER));
+    return new VolumesStand(home, user.runtime, { user });
   }
 
   get socket(): string {
@@ -48,8 +65,12 @@ export class VolumesStand {
     return this.#agent ?? assert.fail("the daemon does not run");
   }
 
-  configure(store: string, docker: string): Promise<string> {
-    return this.home.configure(`store: ${store}\napi: { enabled: true }\ndocker: ${docker}\n`);
+  async configure(store: string, docker: string): Promise<void> {
+    const text = `store: ${store}\napi: { enabled: true }\ndocker: ${docker}\n`;
+    const path = await this.home.configure(text);
+    if (this.#user === undefined) return;
+    const { uid } = this.#user;
+    for (const each of [path, dirname(path), dirname(dirname(path))]) await chown(each, uid, uid);
   }
 
   async start(): Promise<void> {
@@ -71,8 +92,8 @@ export class VolumesStand {
 
   async remove(): Promise<void> {
     await this.stop();
-    await rm(this.#runtime, { recursive: true, force: true });
-    await this.#folder.remove();
+    if (this.#user === undefined) await rm(this.#runtime, { recursive: true, force: true });
+    await this.#folder?.remove();
   }
 
   /** One call of the plugin, by curl. */

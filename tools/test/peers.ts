@@ -52,6 +52,10 @@ export function missingPeers(): string[] {
       "zsh",
       "fish",
       "gh",
+      "podman",
+      "rootlesskit",
+      "slirp4netns",
+      "newuidmap",
     ].map((name) => (onPath(name) === undefined ? name : undefined)),
   ].filter((found) => found !== undefined);
 }

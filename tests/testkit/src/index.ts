@@ -38,7 +38,14 @@ export { startSwtpm, type Swtpm } from "./swtpm.ts";
 export { startDesktop, type ShownNotification, type TestDesktop } from "./desktop.ts";
 export { sshdProgram, startSshd, type Sshd, type SshdOptions } from "./sshd.ts";
 export { startNetwork, type TestNetwork } from "./network.ts";
-export { BOX_IMAGE, startDockerd, startPodman, type ContainerEngine, type Dockerd } from "./dockerd.ts";
+export { BOX_IMAGE, type ContainerEngine } from "./container-engine.ts";
+export { startDockerd, startPodman, type Dockerd } from "./dockerd.ts";
+export {
+  startOrdinaryUser,
+  startRootlessDockerd,
+  startRootlessPodman,
+  type OrdinaryUser,
+} from "./rootless.ts";
 export { startSlapd, type Slapd } from "./slapd.ts";
 export { NATIVE_CLIENT_ID, startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
 export { GITEA_PASSWORD, startGitea, type Gitea } from "./gitea.ts";
