@@ -226,7 +226,7 @@ describe("volumes of a store that reports no changes", () => {
     await until(async () => (await read("demo/a.json")).includes('"2"'));
   });
 
-  it("are polled in the interval of a changed docker.cache_ttl, also while they are mounted", async () => {
+  it("are polled in the interval of a changed docker.cache_ttl while mounted", async () => {
     await polled({ cacheTtlMs: LONG_MS });
     await create();
     await mount("one");
@@ -239,7 +239,7 @@ describe("volumes of a store that reports no changes", () => {
     await until(async () => (await read("demo/a.json")).includes('"3"'));
   });
 
-  it("keep the interval of their own option ttl when docker.cache_ttl changes", async () => {
+  it("keep the interval of their own ttl when docker.cache_ttl changes", async () => {
     await polled({ cacheTtlMs: 50 });
     await stand.volumes.create("app", { secrets: "demo/", ttl: "10m" }, ROOTFUL);
     await stand.volumes.create("polled", { secrets: "demo/" }, ROOTFUL);
