@@ -130,6 +130,13 @@ have rootlesskit || need rootlesskit
 have slirp4netns || need slirp4netns
 have newuidmap || need uidmap
 have busybox || need busybox-static
+have docker-compose || need docker-compose
+have kubectl || need kubernetes-client
+have rsync || need rsync
+have direnv || need direnv
+have vim || need vim
+have nano || need nano
+have emacs || need emacs-nox
 [ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates
 # The pip of ensurepip lies in a package of its own on Debian.
 python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv

@@ -2,10 +2,20 @@ import { readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { openEmbeddedStore, parseFields, userRoot, type SecretStore } from "@devplat/secret-store";
-import { run, tempFolder, until, type Finished } from "@devplat/testkit";
+import { run, tempFolder, until, type Finished, type Vault } from "@devplat/testkit";
 import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
 
-/** A daemon with a mount at `~/.daemon`, over the embedded store. */
+/** A store of a test, used past the daemon. */
+export interface StandStore {
+  /** The `store` section. */
+  readonly section: string;
+  /** Makes a home ready for the sign-in. */
+  prepare(place: Home): Promise<void>;
+  write(place: Home, path: string, fields: string): Promise<void>;
+  delete(place: Home, path: string): Promise<void>;
+}
+
+/** A daemon with a mount at `~/.daemon`. */
 export interface MountStand {
   readonly place: Home;
   readonly mountpoint: string;
@@ -22,23 +32,27 @@ export interface MountStand {
   remove(): Promise<void>;
 }
 
-/** @param fuse further keys of the section */
-export async function mountStand(name: string, fuse = "", more = ""): Promise<MountStand> {
+/**
+ * @param fuse further keys of the section
+ * @param store default: the embedded one
+ */
+export async function mountStand(
+  name: string,
+  fuse = "",
+  more = "",
+  store: StandStore = EMBEDDED,
+): Promise<MountStand> {
   const folder = await tempFolder(name);
   const place = new Home(folder.path, { XDG_RUNTIME_DIR: folder.path });
-  await place.configure(`store: { driver: embedded }
+  await place.configure(`store: ${store.section}
 api: { enabled: true }
 fuse: { enabled: true${fuse === "" ? "" : `, ${fuse}`} }
 ${more}`);
+  await store.prepare(place);
   const mountpoint = join(folder.path, ".daemon");
   const start = async (): Promise<RunningAgent> =>
     await daemon(place, async () => await isMounted(mountpoint));
   await place.ok("secrets", "put", "demo/registry", "user=ada", "password=first");
-  const open = async (): Promise<SecretStore & AsyncDisposable> => {
-    const root = userRoot({ mount: "kv", prefix: "users/", username: userInfo().username });
-    const store = await openEmbeddedStore({ folder: join(folder.path, ".local/share/daemon"), root });
-    return Object.assign(store, { [Symbol.asyncDispose]: () => store.close() });
-  };
   const stand: MountStand = {
     place,
     mountpoint,
@@ -46,14 +60,8 @@ ${more}`);
     start: async () => {
       stand.agent = await start();
     },
-    store: async (path, fields) => {
-      await using store = await open();
-      await store.write(path, parseFields(fields));
-    },
-    forget: async (path) => {
-      await using store = await open();
-      await store.delete(path);
-    },
+    store: (path, fields) => store.write(place, path, fields),
+    forget: (path) => store.delete(place, path),
     at: (...names) => join(mountpoint, ...names),
     remove: async () => {
       await stand.agent.stop();
@@ -63,6 +71,71 @@ ${more}`);
     },
   };
   return stand;
+}
+
+const EMBEDDED: StandStore = {
+  section: "{ driver: embedded }",
+  prepare: async () => {},
+  write: async (place, path, fields) => {
+    await using store = await openEmbedded(place);
+    await store.write(path, parseFields(fields));
+  },
+  delete: async (place, path) => {
+    await using store = await openEmbedded(place);
+    await store.delete(path);
+  },
+};
+
+async function openEmbedded(place: Home): Promise<SecretStore & AsyncDisposable> {
+  const root = userRoot({ mount: "kv", prefix: "users/", username: userInfo().username });
+  const store = await openEmbeddedStore({ folder: join(place.path, ".local/share/daemon"), root });
+  return Object.assign(store, { [Symbol.asyncDispose]: () => store.close() });
+}
+
+/** Vault as the user `ada`. It is written and read by curl. */
+export class VaultStandStore implements StandStore {
+  readonly section: string;
+  readonly #vault: Vault;
+
+  constructor(vault: Vault) {
+    this.#vault = vault;
+    this.section = `{ driver: vault, address: "${vault.address}", auth_method: token, username: ada }`;
+  }
+
+  async prepare(place: Home): Promise<void> {
+    await place.write(".daemon-token", this.#vault.rootToken);
+  }
+
+  async write(_place: Home, path: string, fields: string): Promise<void> {
+    await this.#curl("data", path, "--fail", "--data", `{"data":${fields}}`);
+  }
+
+  async delete(_place: Home, path: string): Promise<void> {
+    await this.#curl("metadata", path, "--fail", "--request", "DELETE");
+  }
+
+  /** Fields and version, or undefined if there is no such secret. */
+  async read(path: string): Promise<{ fields: unknown; version: number } | undefined> {
+    const text = await this.#curl("data", path);
+    const { data } = JSON.parse(text) as { data?: { data: unknown; metadata: { version: number } } };
+    if (data === undefined || data.data === null) return undefined;
+    return { fields: data.data, version: data.metadata.version };
+  }
+
+  /** Names of secrets and folders in a folder. */
+  async list(folder: string): Promise<string[]> {
+    const text = await this.#curl("metadata", folder, "--request", "LIST");
+    return (JSON.parse(text) as { data?: { keys: string[] } }).data?.keys ?? [];
+  }
+
+  async #curl(kind: string, path: string, ...more: string[]): Promise<string> {
+    const { address, rootToken } = this.#vault;
+    const url = `${address}/v1/kv/${kind}/users/ada/${path}`;
+    const token = `X-Vault-Token: ${rootToken}`;
+    const { code, stdout, stderr } = await run("curl", ["-sS", "--header", token, ...more, url], {});
+    if (code !== 0) throw new Error(`curl ${url}: ${stderr}`);
+    return stdout;
+  }
 }
 
 /** Whether the kernel has a mount there. */

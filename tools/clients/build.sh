@@ -16,18 +16,21 @@ folder_of() { # NAME FILE...: the folder of a client's build
 python=$(folder_of python requirements.txt)
 go_git=$(folder_of go-git go.mod go.sum main.go)
 go_ssh=$(folder_of go-ssh go.mod go.sum main.go)
+go_reader=$(folder_of go-reader go.mod main.go)
 jgit=$(folder_of jgit pom.xml jars.sha256 Client.java)
 
 # A virtual environment breaks when the Python that it was made with goes: it has to be tried.
 have_python() { "$python/bin/python" -c 'import dulwich, pygit2' 2>/dev/null; }
 have_go_git() { [ -x "$go_git/client" ]; }
 have_go_ssh() { [ -x "$go_ssh/client" ]; }
+have_go_reader() { [ -x "$go_reader/client" ]; }
 have_jgit() { [ -e "$jgit/Client.class" ]; }
 
 if [ "$1" = --todo ]; then
   have_python || echo python
   have_go_git || echo go-git
   have_go_ssh || echo go-ssh
+  have_go_reader || echo go-reader
   have_jgit || echo jgit
   exit
 fi
@@ -70,6 +73,12 @@ if ! have_go_ssh; then
   (cd "$sources/go-ssh" && "$go" build -trimpath -buildvcs=false -ldflags "-s -w" -o "$aside/client" .) ||
     fail "the Go client of SSH did not build"
   finish "$go_ssh"
+fi
+if ! have_go_reader; then
+  begin "$go_reader" "Go reader of files"
+  (cd "$sources/go-reader" && "$go" build -trimpath -buildvcs=false -ldflags "-s -w" -o "$aside/client" .) ||
+    fail "the Go reader of files did not build"
+  finish "$go_reader"
 fi
 if ! have_jgit; then
   begin "$jgit" "Java client"

@@ -56,6 +56,13 @@ export function missingPeers(): string[] {
       "rootlesskit",
       "slirp4netns",
       "newuidmap",
+      "docker-compose",
+      "kubectl",
+      "rsync",
+      "direnv",
+      "vim",
+      "nano",
+      "emacs",
     ].map((name) => (onPath(name) === undefined ? name : undefined)),
   ].filter((found) => found !== undefined);
 }

@@ -57,6 +57,17 @@ export function goSshClient(): string {
   return path;
 }
 
+/**
+ * Path of the Go program that reads a file while it changes, built by `npm run setup:peers`.
+ *
+ * @throws TestkitError `peer_missing`
+ */
+export function goFileReader(): string {
+  const path = join(builtFolder("go-reader", ["go.mod", "main.go"]), "client");
+  if (!existsSync(path)) throw TestkitError.missing("the build of the Go reader of files");
+  return path;
+}
+
 function builtFolder(name: string, pins: readonly string[]): string {
   return join(peerCache(), `${name}-${pinsKey(`tools/clients/${name}`, pins)}`);
 }

@@ -60,7 +60,7 @@ export {
 } from "./chromium.ts";
 export { startSvc, type Svc, type SvcOptions } from "./svc.ts";
 export { answers, startPeer, type Peer, type PeerCommand } from "./peer.ts";
-export { clientPrograms, goSshClient, type ClientProgram } from "./client-programs.ts";
+export { clientPrograms, goFileReader, goSshClient, type ClientProgram } from "./client-programs.ts";
 export {
   chromiumProgram,
   headlessChromiumProgram,
