@@ -1,6 +1,7 @@
 import { backoffMs, messageOf, type Clock, type Logger } from "@devplat/base";
 import type { StoreChanges } from "../../secrets/folder/store-changes.ts";
 import type { FileOpen, MountReport, MountSettings } from "./channel/messages.ts";
+import { Heartbeat } from "./heartbeat.ts";
 import { MountChannel, type ServerNotice } from "./mount-channel.ts";
 import { startMountProcess, type MountProcess } from "./mount-process.ts";
 import type { MountRequests } from "./mount-requests.ts";
@@ -16,9 +17,15 @@ const MAX_PAUSE_MS = 500;
 /** State of the mount as the daemon knows it. What is mounted, only the kernel tells. */
 export type MountState =
   | { readonly state: "starting" }
-  | { readonly state: "mounted" }
-  /** The mountpoint cannot be used until something is changed. */
-  | { readonly state: "refused"; readonly message: string; readonly hint: string | undefined }
+  /** `problem`: the mount server does not respond. */
+  | { readonly state: "mounted"; readonly problem?: string }
+  /** Nothing can be mounted. `isFinal`: not before something at the mountpoint is changed. Otherwise it is tried again. */
+  | {
+      readonly state: "refused";
+      readonly message: string;
+      readonly hint: string | undefined;
+      readonly isFinal: boolean;
+    }
   /** A person has unmounted it. */
   | { readonly state: "unmounted" }
   /** The mount server has ended, and starts again. */
@@ -127,14 +134,16 @@ export class FilesystemMount {
       const reason = await this.#serve(started);
       started();
       const { state } = this.#state;
-      if (signal.aborted || state === "refused" || state === "unmounted") break;
-      logger.warn({ reason }, "the mount server has ended, and is started again");
+      if (signal.aborted || state === "unmounted" || (state === "refused" && this.#state.isFinal)) break;
       // Until then its folder is empty, and no program gets an error of the connection.
       await unmounter.removeStale(settings().mountpoint);
-      this.#set({
-        state: "restarting",
-        reason: `the mount server has ended and is started again: ${reason}`,
-      });
+      if (state !== "refused") {
+        logger.warn({ reason }, "the mount server has ended, and is started again");
+        this.#set({
+          state: "restarting",
+          reason: `the mount server has ended and is started again: ${reason}`,
+        });
+      }
       const pause = backoffMs(failures, this.#hasMounted ? { maxMs: MAX_PAUSE_MS } : {});
       await clock.sleep(pause, signal).catch(() => undefined);
     }
@@ -149,25 +158,47 @@ export class FilesystemMount {
     } catch (error) {
       return messageOf(error);
     }
+    const begun = new AbortController();
     const ended = new AbortController();
+    let frozen: string | undefined;
+    const heartbeat = new Heartbeat({
+      ping: () => channel.send({ kind: "ping" }),
+      clock,
+      onSilence: (isSilent) => this.#noteSilence(isSilent),
+    });
     const channel = new MountChannel(process.channel, requests, (notice) => {
-      this.#note(notice);
+      if (notice.kind === "pong") heartbeat.answered();
+      else this.#note(notice);
       if (notice.kind === "mounted" || notice.kind === "refused") started();
-      if (notice.kind === "mounted") ended.abort();
+      if (notice.kind !== "mounted") return;
+      begun.abort();
+      void heartbeat.run(ended.signal).then((ms) => {
+        if (ms === undefined) return;
+        frozen = `it has not responded for ${ms / 1000} s`;
+        process.kill();
+      });
     });
     this.#channel = channel;
     channel.send({ kind: "settings", settings: settings() });
-    void clock.sleep(START_LIMIT_MS, ended.signal).then(
+    void clock.sleep(START_LIMIT_MS, begun.signal).then(
       () => process.kill(),
       () => undefined,
     );
     const reason = await process.ended;
+    begun.abort();
     ended.abort();
     this.#channel = undefined;
-    return reason;
+    return frozen ?? reason;
   }
 
-  #note(notice: ServerNotice): void {
+  #noteSilence(isSilent: boolean): void {
+    if (this.#state.state !== "mounted") return;
+    this.#set(
+      isSilent ? { state: "mounted", problem: "the mount server does not respond" } : { state: "mounted" },
+    );
+  }
+
+  #note(notice: Exclude<ServerNotice, { kind: "pong" }>): void {
     const { logger } = this.#parts;
     switch (notice.kind) {
       case "mounted":
@@ -181,9 +212,10 @@ export class FilesystemMount {
         }
         return;
       case "refused": {
-        const { message, hint } = notice;
-        logger.error({ hint }, message);
-        this.#set({ state: "refused", message, hint });
+        const { message, hint, isFinal } = notice;
+        const before = this.#state;
+        if (before.state !== "refused" || before.message !== message) logger.error({ hint }, message);
+        this.#set({ state: "refused", message, hint, isFinal });
         return;
       }
       case "opened":

@@ -1,4 +1,5 @@
-import { messageOf, type Clock, type Logger } from "@devplat/base";
+import { messageOf, retry, type Clock, type Logger } from "@devplat/base";
+import { AgentError } from "../../errors.ts";
 import type { MountIdentity } from "./device/mountinfo.ts";
 import { removeOwnMounts, resolveMountpoint } from "./device/mountpoint.ts";
 import { unmount } from "./device/unmount.ts";
@@ -8,6 +9,8 @@ import { isMounted } from "./mount-status.ts";
 /** Time for which files may stay open before the mount is hidden, in milliseconds. */
 const BUSY_LIMIT_MS = 5000;
 const RETRY_MS = 250;
+/** Maximum tries to remove a mount. `fusermount3` can be killed, as each process. */
+const MAX_TRIES = 4;
 
 export interface LazyUnmounterParts {
   readonly identity: MountIdentity;
@@ -26,6 +29,7 @@ export class LazyUnmounter implements Unmounter {
   async unmount(mountpoint: string): Promise<void> {
     const { clock, logger } = this.#parts;
     const end = clock.monotonic() + BUSY_LIMIT_MS;
+    let failures = 0;
     try {
       const path = await resolveMountpoint(mountpoint);
       while (await isMounted(path)) {
@@ -33,7 +37,7 @@ export class LazyUnmounter implements Unmounter {
         try {
           await unmount(path, { lazy });
         } catch (error) {
-          if (lazy) throw error;
+          if (lazy && ++failures >= MAX_TRIES) throw error;
           await clock.sleep(RETRY_MS);
         }
       }
@@ -43,9 +47,15 @@ export class LazyUnmounter implements Unmounter {
   }
 
   async removeStale(mountpoint: string): Promise<void> {
-    const { identity, logger } = this.#parts;
+    const { identity, logger, clock } = this.#parts;
     try {
-      const { removed, remaining } = await removeOwnMounts(await resolveMountpoint(mountpoint), identity);
+      const path = await resolveMountpoint(mountpoint);
+      const { removed, remaining } = await retry(() => removeOwnMounts(path, identity), {
+        attempts: MAX_TRIES,
+        firstMs: RETRY_MS,
+        clock,
+        retryable: (error) => error instanceof AgentError && error.code === "mount_failed",
+      });
       if (removed > 0) logger.info({ removed }, "a mount of an earlier run was removed");
       if (remaining.length > 0) logger.warn({ remaining }, "bind mounts of an earlier run are left");
     } catch (error) {

@@ -3,7 +3,7 @@ import type { Config } from "../../config/schema.ts";
 import { ChangeListeners } from "../../change-listeners.ts";
 import type { FuseStatus } from "../../status.ts";
 import type { Surface, SurfaceStatus } from "../surface.ts";
-import type { FilesystemMount } from "./filesystem-mount.ts";
+import type { FilesystemMount, MountState } from "./filesystem-mount.ts";
 
 export interface MountSurfaceParts {
   readonly config: () => Config;
@@ -47,7 +47,7 @@ export class MountSurface implements Surface {
     const fuse: FuseStatus = {
       ...this.#seen,
       state: state.state,
-      problem: state.state === "refused" ? state.message : state.state === "restarting" ? state.reason : null,
+      problem: problemOf(state),
       omitted_names: report.omittedNames,
       unsaved: [...report.unsaved],
     };
@@ -95,6 +95,19 @@ export class MountSurface implements Surface {
   async #look(): Promise<void> {
     this.#seen = await this.#parts.look();
     this.#listeners.changed();
+  }
+}
+
+function problemOf(state: MountState): string | null {
+  switch (state.state) {
+    case "refused":
+      return state.message;
+    case "restarting":
+      return state.reason;
+    case "mounted":
+      return state.problem ?? null;
+    default:
+      return null;
   }
 }
 

@@ -86,15 +86,22 @@ export type ServerMessage =
   /** Nobody waits for the response any more. */
   | { readonly kind: "cancel"; readonly id: number }
   | { readonly kind: "mounted" }
-  /** The mountpoint cannot be used. The server ends. */
-  | { readonly kind: "refused"; readonly message: string; readonly hint: string | undefined }
+  /** Nothing can be mounted now. The server ends. `isFinal`: not before something at the mountpoint is changed. */
+  | {
+      readonly kind: "refused";
+      readonly message: string;
+      readonly hint: string | undefined;
+      readonly isFinal: boolean;
+    }
   | { readonly kind: "opened"; readonly open: FileOpen }
   | { readonly kind: "report"; readonly report: MountReport }
   | { readonly kind: "failure"; readonly message: string }
   /** The kernel has ended the mount. The server ends. */
   | { readonly kind: "unmounted" }
   /** Everything that was typed is stored or reported. The daemon may unmount. */
-  | { readonly kind: "settled" };
+  | { readonly kind: "settled" }
+  /** The response to `ping`. */
+  | { readonly kind: "pong" };
 
 /** Messages of the daemon. */
 export type DaemonMessage =
@@ -106,4 +113,6 @@ export type DaemonMessage =
   /** Rendered files have changed. */
   | { readonly kind: "rendered" }
   /** Store what can be stored, and say `settled`. */
-  | { readonly kind: "settle" };
+  | { readonly kind: "settle" }
+  /** Say `pong`. */
+  | { readonly kind: "ping" };

@@ -71,6 +71,36 @@ describe("requests of the mount server to the daemon", () => {
     assert.deepEqual(await next, ["again"]);
   });
 
+  it("are not held back by one that hangs while others are answered", async () => {
+    const stand = new Stand();
+    const hanging = stand.read();
+    stand.pass(29_000);
+    const other = stand.read();
+    stand.link.receive({ kind: "reply", id: stand.lastId(), reply: [] });
+    assert.deepEqual(await other, []);
+    stand.pass(1000);
+    await assert.rejects(hanging, fails("ETIMEDOUT"));
+    const next = stand.read();
+    stand.link.receive({ kind: "reply", id: stand.lastId(), reply: ["next"] });
+    assert.deepEqual(await next, ["next"]);
+  });
+
+  it("time out also if the daemon reports the end of its own time first", async () => {
+    const stand = new Stand();
+    const waiting = stand.read();
+    stand.pass(29_999);
+    stand.link.receive({ kind: "fault", id: 1, code: "unavailable" });
+    await assert.rejects(waiting, fails("ETIMEDOUT"));
+    await assert.rejects(stand.read(), fails("ETIMEDOUT"));
+    stand.pass(5000);
+    const cancelled = stand.read();
+    stand.pass(30_000);
+    await assert.rejects(cancelled, fails("ETIMEDOUT"));
+    // A fault of a cancelled request does not show that the store responds.
+    stand.link.receive({ kind: "fault", id: stand.lastId(), code: "aborted" });
+    await assert.rejects(stand.read(), fails("ETIMEDOUT"));
+  });
+
   it("end when their caller is interrupted", async () => {
     const stand = new Stand();
     const end = new AbortController();

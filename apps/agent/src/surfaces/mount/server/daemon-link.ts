@@ -10,24 +10,31 @@ import type { Timers } from "../timers.ts";
 
 /** Time limit of a request to the daemon, in milliseconds. */
 const DEADLINE_MS = 30_000;
-/** While the daemon does not respond, one request is tried in this time, in milliseconds. */
+/** While the store does not respond, one request is tried in this time, in milliseconds. */
 const PROBE_INTERVAL_MS = 5000;
+/** The daemon limits its requests to the store to the same time, so its fault can arrive just before the time limit here. */
+const SAME_MOMENT_MS = 1000;
 
 interface Waiting {
+  readonly sentMs: number;
   resolve(reply: MountReply): void;
   reject(error: FileError): void;
   /** Ends the time limit. */
   cancelTimer(): void;
 }
 
-/** Requests to the daemon, each with a time limit. After one has passed, others fail immediately until the daemon responds. */
+/**
+ * Requests to the daemon, each with a time limit. After one has passed without a response to any request, others fail
+ * immediately until the daemon and its store respond.
+ */
 export class DaemonLink {
   readonly #send: (message: ServerMessage) => void;
   readonly #timers: Timers;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
-  /** Time of the next try while the daemon does not respond. */
+  /** Time of the next try while the store does not respond. */
   #nextProbeMs: number | undefined;
+  #lastResponseMs = Number.NEGATIVE_INFINITY;
 
   constructor(send: (message: ServerMessage) => void, timers: Timers) {
     this.#send = send;
@@ -49,12 +56,13 @@ export class DaemonLink {
       this.#send({ kind: "cancel", id });
       reject(error);
     };
+    const sentMs = this.#timers.now();
     const cancelTimer = this.#timers.after(DEADLINE_MS, () => {
-      this.#nextProbeMs = this.#timers.now() + PROBE_INTERVAL_MS;
+      this.#notePassed(sentMs);
       giveUp(new FileError("ETIMEDOUT"));
     });
     const interrupt = (): void => giveUp(new FileError("EINTR"));
-    this.#waiting.set(id, { resolve, reject, cancelTimer });
+    this.#waiting.set(id, { sentMs, resolve, reject, cancelTimer });
     signal?.addEventListener("abort", interrupt, { once: true });
     this.#send({ kind: "request", id, request });
     try {
@@ -65,10 +73,24 @@ export class DaemonLink {
   }
 
   receive(message: Extract<DaemonMessage, { kind: "reply" | "fault" }>): void {
-    this.#nextProbeMs = undefined;
     const waiting = this.#end(message.id);
-    if (message.kind === "reply") waiting?.resolve(message.reply);
-    else waiting?.reject(new StoreFault(message.code));
+    // The fault of a request that was cancelled shows nothing about the store.
+    if (waiting === undefined) return;
+    const ageMs = this.#timers.now() - waiting.sentMs;
+    if (message.kind === "fault" && message.code === "unavailable" && ageMs >= DEADLINE_MS - SAME_MOMENT_MS) {
+      this.#notePassed(waiting.sentMs);
+      waiting.reject(new FileError("ETIMEDOUT"));
+      return;
+    }
+    this.#nextProbeMs = undefined;
+    this.#lastResponseMs = this.#timers.now();
+    if (message.kind === "reply") waiting.resolve(message.reply);
+    else waiting.reject(new StoreFault(message.code));
+  }
+
+  /** The time limit of a request has passed. If others were answered since then, only its own part of the store hangs. */
+  #notePassed(sentMs: number): void {
+    if (this.#lastResponseMs < sentMs) this.#nextProbeMs = this.#timers.now() + PROBE_INTERVAL_MS;
   }
 
   #end(id: number): Waiting | undefined {

@@ -6,6 +6,7 @@ import { AgentError, publicMessage } from "../../../errors.ts";
 import type { DaemonMessage, MountSettings } from "../channel/messages.ts";
 import { FuseDevice } from "../device/fuse-device.ts";
 import { mount } from "../device/mount.ts";
+import { mountAt, readMounts } from "../device/mountinfo.ts";
 import { prepareMountpoint, resolveMountpoint } from "../device/mountpoint.ts";
 import { Poller } from "../device/poller.ts";
 import { unmount } from "../device/unmount.ts";
@@ -53,14 +54,26 @@ export async function runMountServer(descriptor: number): Promise<void> {
     device = new FuseDevice(await mount(path, options), MAX_WRITE_BYTES);
   } catch (error) {
     const hint = error instanceof AgentError ? error.hint : undefined;
-    channel.send({ kind: "refused", message: publicMessage(error), hint });
+    const isFinal = error instanceof AgentError && error.code === "mount_refused";
+    channel.send({ kind: "refused", message: publicMessage(error), hint, isFinal });
     return;
   }
+  const own = mountAt(await readMounts(), path)?.device;
   const isUnmounted = await new MountServer(channel, device, settings).run();
   device[Symbol.dispose]();
   if (isUnmounted) channel.send({ kind: "unmounted" });
-  // The daemon has ended, so this process cleans up after it.
-  else await unmount(path, { lazy: true }).catch(() => undefined);
+  // The daemon has ended, so this process cleans up after it. The next daemon may have mounted there already.
+  else await removeFrom(path, own);
+}
+
+/** Removes the mounts of a device at a path, which may be in use. */
+async function removeFrom(path: string, device: string | undefined): Promise<void> {
+  if (device === undefined) return;
+  try {
+    while (mountAt(await readMounts(), path)?.device === device) await unmount(path, { lazy: true });
+  } catch {
+    // The next daemon removes it.
+  }
 }
 
 async function firstSettings(channel: ChannelEnd): Promise<MountSettings | undefined> {
@@ -85,7 +98,7 @@ class MountServer {
   readonly #replies: ReplySender;
   /** Requests without a reply yet, by number. The kernel may interrupt them. */
   readonly #running = new Set<bigint>();
-  /** Names of each known folder that no file can have. Folders without one are not in it. */
+  /** Number of names that no file can have, of each folder and secret that was read. Those without one are not in it. */
   readonly #omitted = new Map<string, number>();
   #settings: MountSettings;
   #minor = 0;
@@ -117,7 +130,7 @@ class MountServer {
         ttlMs: settings.cacheTtlMs,
         layout: settings.layout,
       },
-      (folder, count) => this.#noteOmitted(folder, count),
+      (path, count) => this.#noteOmitted(path, count),
     );
     const notify = (notification: Buffer): void => {
       device.notify(notification).catch((error: unknown) => this.#report(error));
@@ -223,10 +236,14 @@ class MountServer {
     this.#replies.fail(unique, (error instanceof FileError ? error : new FileError("EIO")).errno);
   }
 
-  #noteOmitted(folder: string, count: number): void {
-    if ((this.#omitted.get(folder) ?? 0) === count) return;
-    if (count === 0) this.#omitted.delete(folder);
-    else this.#omitted.set(folder, count);
+  #noteOmitted(path: string, count: number): void {
+    if ((this.#omitted.get(path) ?? 0) === count) return;
+    if (count === 0) this.#omitted.delete(path);
+    else this.#omitted.set(path, count);
+    this.#reportOmitted();
+  }
+
+  #reportOmitted(): void {
     const omittedNames = this.#omitted.values().reduce((sum, each) => sum + each, 0);
     this.#channel.send({ kind: "report", report: { omittedNames, unsaved: [] } });
   }
@@ -251,11 +268,16 @@ class MountServer {
         return;
       case "settings":
         this.#settings = message.settings;
+        this.#omitted.clear();
+        this.#reportOmitted();
         this.#contents.configure({ ttlMs: message.settings.cacheTtlMs, layout: message.settings.layout });
         this.#kernelCache.changed("");
         return;
       case "settle":
         this.#channel.send({ kind: "settled" });
+        return;
+      case "ping":
+        this.#channel.send({ kind: "pong" });
     }
   }
 }

@@ -8,6 +8,8 @@ import { StoreFault } from "./file-error.ts";
 /** A daemon with one secret `demo/key`, whose responses the test can hold back. */
 class Stand {
   readonly asked: string[] = [];
+  readonly omitted = new Map<string, number>();
+  fields = '{"a":1.10}';
   version = 1;
   fault: StoreFault | undefined;
   hold: Promise<void> | undefined;
@@ -20,13 +22,13 @@ class Stand {
         const { fault, version } = this;
         await this.hold;
         if (fault !== undefined) throw fault;
-        const reply = request.kind === "list" ? ["key"] : { version, createdAt: 5, fields: '{"a":1.10}' };
+        const reply = request.kind === "list" ? ["key"] : { version, createdAt: 5, fields: this.fields };
         return reply as MountReplies[K];
       },
     },
     this.timers,
     { ttlMs: 1000, layout: "json" },
-    () => undefined,
+    (path, count) => this.omitted.set(path, count),
   );
 
   async read(): Promise<number> {
@@ -100,6 +102,27 @@ describe("contents of the store in the mount server", () => {
     await assert.rejects(stand.read(), stand.fault);
     stand.fault = undefined;
     assert.equal(await stand.read(), 1);
+  });
+
+  it("count the fields that no file can have, until the secret is gone", async () => {
+    const stand = new Stand();
+    stand.fields = JSON.stringify({
+      "": "x",
+      "..": "x",
+      "a/b": "x",
+      "n\0": "x",
+      ["é".repeat(128)]: "x",
+      a: "x",
+    });
+    await stand.read();
+    assert.equal(stand.omitted.get("demo/key"), 0);
+    stand.contents.configure({ ttlMs: 1000, layout: "both" });
+    await stand.read();
+    assert.equal(stand.omitted.get("demo/key"), 5);
+    stand.pass(1000);
+    stand.fault = new StoreFault("not_found");
+    await assert.rejects(stand.read(), stand.fault);
+    assert.equal(stand.omitted.get("demo/key"), 0);
   });
 
   it("leave memory at their end, also if nobody asks again", async () => {

@@ -3,7 +3,7 @@ import { foldersAbove } from "../../../secrets/folder/folders-above.ts";
 import type { MountRequest, MountReplies } from "../channel/messages.ts";
 import type { Timers } from "../timers.ts";
 import { StoreFault } from "./file-error.ts";
-import { folderEntries, type FolderEntries } from "./file-names.ts";
+import { folderEntries, isFileName, type FolderEntries } from "./file-names.ts";
 import { SecretContent } from "./secret-content.ts";
 
 /** Maximum memory for contents that no open file uses, in bytes. */
@@ -38,8 +38,8 @@ interface Entry {
   readonly bytes: number;
 }
 
-/** Called with each listing: how many of its names no file can have. */
-export type OmittedNames = (folder: string, count: number) => void;
+/** Called for each directory that is read: how many of its names no file can have. The path of a folder ends in `/`. */
+export type OmittedNames = (path: string, count: number) => void;
 
 export interface ContentsOptions {
   readonly ttlMs: number;
@@ -92,6 +92,8 @@ export class Contents {
   secret(path: string): Promise<Kept<SecretContent>> {
     return this.#get(`read ${path}`, async () => {
       const content = new SecretContent(await this.#requests.request({ kind: "read", path }));
+      const omitted = [...content.fields.keys()].filter((name) => !isFileName(name));
+      this.#onOmitted(path, this.#options.layout === "both" ? omitted.length : 0);
       return [content, 2 * content.document.length];
     });
   }
@@ -154,6 +156,8 @@ export class Contents {
       return keep(value, undefined, bytes);
     } catch (error) {
       if (error instanceof StoreFault && error.isDecision) keep(undefined, error, 0);
+      if (error instanceof StoreFault && error.code === "not_found")
+        this.#onOmitted(key.slice(key.indexOf(" ") + 1), 0);
       throw error;
     }
   }
