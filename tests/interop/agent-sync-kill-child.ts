@@ -5,6 +5,7 @@ import { findPlaces } from "../../apps/agent/src/agent-files/places.ts";
 import { Backups } from "../../apps/agent/src/sync/target/backups.ts";
 import { SyncEngine } from "../../apps/agent/src/sync/engine.ts";
 import { InPlaceJournal } from "../../apps/agent/src/sync/target/in-place.ts";
+import { MountedFiles } from "../../apps/agent/src/sync/mounted/mounted-files.ts";
 import { WriterLock } from "../../apps/agent/src/sync/lock.ts";
 import { Renderer } from "../../apps/agent/src/sync/content/rule-content.ts";
 import { ruleSchema } from "../../apps/agent/src/config/sections/rule.ts";
@@ -19,20 +20,25 @@ await WriterLock.acquire(places.state);
 const root = userRoot({ mount: "kv", prefix: "users/", username: "tester" });
 const store = await openEmbeddedStore({ folder: places.data, root });
 const state = await StateFile.open(places.state);
+const renderer = new Renderer({ environment: {}, username: "tester", hash: (text) => state.hmac(text) });
+const paused = { read: () => Promise.resolve(new Set<string>()) };
+const logger = silentLogger;
 const engine = new SyncEngine(
   {
     store,
     state,
-    renderer: new Renderer({ environment: {}, username: "tester", hash: (text) => state.hmac(text) }),
+    renderer,
+    mounted: new MountedFiles({ store, renderer, paused, home, logger }),
     targets: new TargetPolicy(places, ["~"], []),
     journal: new InPlaceJournal(places.state),
     backups: new Backups(places.state),
-    paused: { read: () => Promise.resolve(new Set<string>()) },
+    paused,
     clock: systemClock,
-    logger: silentLogger,
+    logger,
     home,
   },
   KILL_RULES.map((rule) => ruleSchema.parse(rule)),
+  { mountpoint: undefined, remedy: "", layout: "json" },
 );
 const signal = new AbortController().signal;
 for (let i = 0; i < Number(cycles); i++) {

@@ -214,7 +214,7 @@ enrolments:
       },
     });
     const { store } = server.view.status();
-    const target = { path: EVIL, format: EVIL, mode: EVIL };
+    const target = { path: EVIL, format: EVIL, mode: EVIL, mounted: false };
     server.view.set({
       rules: [ruleView(EVIL, { description: EVIL, error: EVIL, key: EVIL, state: "failed", target })],
       status: {

@@ -29,7 +29,7 @@ const RULES = [
     state: "paused",
     description: "x".repeat(120),
     key: "a/".repeat(60),
-    target: { path: `~/.config/${"deep/".repeat(30)}file`, format: "yaml", mode: "0600" },
+    target: { path: `~/.config/${"deep/".repeat(30)}file`, format: "yaml", mode: "0600", mounted: false },
   }),
 ];
 

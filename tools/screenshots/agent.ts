@@ -47,12 +47,12 @@ try {
   server.view.set({
     rules: [
       ruleView("github-cli", { description: "Token of the gh command line", version: 12 }),
-      ruleView("npm", { key: "tools/npm", target: { path: "~/.npmrc", format: "ini", mode: "0600" } }),
+      ruleView("npm", { key: "tools/npm", target: { path: "~/.npmrc", format: "ini", mode: "0600", mounted: false } }),
       ruleView("kube", {
         state: "failed",
         error: "~/.kube/config:14:3: cannot be read as YAML",
         consecutive_failures: 3,
-        target: { path: "~/.kube/config", format: "yaml", mode: "0600" },
+        target: { path: "~/.kube/config", format: "yaml", mode: "0600", mounted: false },
       }),
       ruleView("pypi", { state: "missing", last_synced: null, version: null }),
     ],

@@ -39,6 +39,9 @@ import { AppError } from "@devplat/base";
  * - `socket_refused`: a socket cannot be where it is configured.
  * - `socket_in_use`: another program answers on a socket of this daemon.
  * - `mount_refused`: nothing can be mounted at the configured folder.
+ * - `mount_off`: a rule's file is on the mount, and there is no mount.
+ * - `mount_name_taken`: a rule's file on the mount has the name of a secret's file.
+ * - `base_refused`: the base file of a rule cannot be read.
  * - `mount_failed`: the system refused an action on the mount.
  * - `daemon_unreachable`: no running daemon of this user answers.
  * - `registration_refused`: the volume plugin cannot be registered with a container engine.
@@ -83,6 +86,9 @@ export type AgentErrorCode =
   | "socket_refused"
   | "socket_in_use"
   | "mount_refused"
+  | "mount_off"
+  | "mount_name_taken"
+  | "base_refused"
   | "mount_failed"
   | "daemon_unreachable"
   | "registration_refused"

@@ -56,7 +56,12 @@ export const ruleViewSchema = z
     name: text,
     description: text,
     key: text,
-    target: z.object({ path: text, format: text, mode: text }),
+    target: z.object({
+      path: text,
+      format: text,
+      mode: text,
+      mounted: z.boolean().describe("The file is on the filesystem mount, and on no disk"),
+    }),
     ...ruleStatusSchema.shape,
   })
   .meta({ id: "Rule" });

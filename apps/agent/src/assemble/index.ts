@@ -21,6 +21,8 @@ import { Backups } from "../sync/target/backups.ts";
 import type { Daemon } from "../sync/daemon.ts";
 import { SyncEngine } from "../sync/engine.ts";
 import { InPlaceJournal } from "../sync/target/in-place.ts";
+import { MountedFiles } from "../sync/mounted/mounted-files.ts";
+import { mountPlaceOf } from "../sync/mounted/mount-place.ts";
 import { WriterLock } from "../sync/lock.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { Renderer } from "../sync/content/rule-content.ts";
@@ -147,9 +149,12 @@ export async function assembleDaemon(
   };
   const sshAgent = sshAgentOnDemand(host, { ...shared, changes: watch, webUrl: () => web?.url });
   newSshKeys.receive((pair) => sshAgent.keyMade(pair));
+  const { mounted } = parts.engine;
   const mount = new MountSurface({
+    mounted,
     config: () => config.current.config,
-    build: async () => (await import("./mount.ts")).assembleMount(host, { ...shared, changes: watch }),
+    build: async () =>
+      (await import("./mount.ts")).assembleMount(host, { ...shared, mounted, changes: watch }),
     look: () => fuseStatus(config.current.config, host.places),
     logger,
   });
@@ -286,23 +291,27 @@ export function enrolmentRunner(
 function engineOf(host: Host, loaded: LoadedConfig, store: SecretStore, state: StateFile): SyncEngine {
   const { places, environment, clock, logger } = host;
   const { config, sources } = loaded;
+  const renderer = new Renderer({
+    environment,
+    username: userNameOf(config),
+    hash: (text) => state.hmac(text),
+  });
+  const paused = new PausedRules(places.state);
   return new SyncEngine(
     {
       store,
       state,
-      renderer: new Renderer({
-        environment,
-        username: userNameOf(config),
-        hash: (text) => state.hmac(text),
-      }),
+      renderer,
       targets: new TargetPolicy(places, config.sync.allowed_targets, sources),
+      mounted: new MountedFiles({ store, renderer, paused, home: places.home, logger }),
       journal: new InPlaceJournal(places.state),
       backups: new Backups(places.state),
-      paused: new PausedRules(places.state),
+      paused,
       clock,
       logger,
       home: places.home,
     },
     config.rules,
+    mountPlaceOf(config, places.home),
   );
 }

@@ -9,6 +9,7 @@ import { LazyUnmounter } from "../surfaces/mount/lazy-unmounter.ts";
 import { MountRequests } from "../surfaces/mount/mount-requests.ts";
 import { mountIdentity, mountpointOf } from "../surfaces/mount/mount-status.ts";
 import { MOUNT_SERVER, ownProgram } from "../own-program.ts";
+import type { MountedFiles } from "../sync/mounted/mounted-files.ts";
 import type { StoreWatch } from "../sync/store-watch.ts";
 
 /** Concurrent requests of the mount to the store. */
@@ -19,10 +20,14 @@ export interface MountFoundation extends Pick<StoreParts, "store"> {
   /** The configuration as it applies now. */
   readonly current: () => LoadedConfig;
   readonly changes: StoreWatch;
+  readonly mounted: MountedFiles;
 }
 
 /** Builds the mount. Only a daemon with `fuse.enabled` loads this file. */
-export function assembleMount(host: Host, { store, current, changes }: MountFoundation): FilesystemMount {
+export function assembleMount(
+  host: Host,
+  { store, current, changes, mounted }: MountFoundation,
+): FilesystemMount {
   const { clock, logger, places } = host;
   const secrets = new CachedSecrets({ store, changes, clock }, { ttlMs: 0, parallel: PARALLEL });
   const owned = (): readonly string[] => Object.keys(current().config.enrolments);
@@ -38,7 +43,7 @@ export function assembleMount(host: Host, { store, current, changes }: MountFoun
     editor,
     isOwned: (path) => owned().includes(path),
     mayWrite: () => false,
-    rendered: { render: async () => undefined },
+    rendered: mounted,
     logger,
   });
   return new FilesystemMount({
@@ -49,7 +54,8 @@ export function assembleMount(host: Host, { store, current, changes }: MountFoun
     settings: () => {
       const { config } = current();
       const { layout, cache_ttl: cacheTtlMs } = config.fuse;
-      return { mountpoint: mountpointOf(config, places), mayWrite: false, layout, cacheTtlMs, rendered: [] };
+      const mountpoint = mountpointOf(config, places);
+      return { mountpoint, mayWrite: false, layout, cacheTtlMs, rendered: mounted.shown() };
     },
     clock,
     logger,

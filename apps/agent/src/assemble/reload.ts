@@ -3,6 +3,7 @@ import type { EnrolmentRunner } from "../enrol/runner.ts";
 import type { Host } from "../host.ts";
 import type { Surface } from "../surfaces/surface.ts";
 import type { Daemon } from "../sync/daemon.ts";
+import { mountPlaceOf } from "../sync/mounted/mount-place.ts";
 
 /** The parts of a daemon that follow its configuration, in the order in which they take it up. */
 export interface ReloadedParts {
@@ -13,7 +14,7 @@ export interface ReloadedParts {
 
 /** Builds the part that applies a changed configuration to a running daemon. */
 export function assembleReload(
-  { clock, logger }: Host,
+  { clock, logger, places }: Host,
   { enrolments, daemon, surfaces }: ReloadedParts,
   source: Pick<ConfigKeeperParts, "loaded" | "load">,
 ): ConfigKeeper {
@@ -26,7 +27,8 @@ export function assembleReload(
         rules,
         intervalMs: sync.interval,
         allowedTargets: sync.allowed_targets,
-        facts,
+        mount: mountPlaceOf(config, places.home),
+        facts: { ...facts, mountpoint: config.fuse.mountpoint },
       });
       await surfaces.reconcile(config);
     },

@@ -195,6 +195,7 @@ export function factsOf(host: Host, { config, sources, warnings }: LoadedConfig)
     address: embedded ? embeddedFile(host.places) : (config.store.address ?? ""),
     kvMount: config.store.kv_mount,
     userPrefix: config.store.user_prefix,
+    mountpoint: config.fuse.mountpoint,
     username: userNameOf(config),
     sources,
     problems: warnings,

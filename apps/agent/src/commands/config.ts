@@ -5,6 +5,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import { templateFaults } from "../config/template-faults.ts";
 import { AgentError } from "../errors.ts";
 import type { Host } from "../host.ts";
+import { mountPlaceOf } from "../sync/mounted/mount-place.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
 import type { RunCommand } from "./common/command.ts";
 import { openContext } from "./common/context.ts";
@@ -43,13 +44,24 @@ async function placeFaults(
 ): Promise<ConfigProblem[]> {
   const targets = new TargetPolicy(places, config.sync.allowed_targets, sources);
   const problems: ConfigProblem[] = [];
+  const { mountpoint, remedy } = mountPlaceOf(config, places.home);
   for (const [index, { name, target, remote }] of config.rules.entries()) {
+    const fault = (key: string, message: string): void => {
+      problems.push({
+        ...locate(["rules", index, "target", key]),
+        key: `rules.${name}.target.${key}`,
+        message,
+      });
+    };
+    if (target.mount !== undefined) {
+      if (mountpoint === undefined) fault("mount", `there is no mount for this file: ${remedy}`);
+      continue;
+    }
     try {
       await targets.place(target.path, remote);
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
-      const place = locate(["rules", index, "target", "path"]);
-      problems.push({ ...place, key: `rules.${name}.target.path`, message: error.message });
+      fault("path", error.message);
     }
   }
   return problems;

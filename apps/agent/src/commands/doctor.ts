@@ -6,6 +6,7 @@ import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/in
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
+import { mountPlaceOf } from "../sync/mounted/mount-place.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
 import { exposedFiles } from "../sync/target/exposed-files.ts";
 import type { RunCommand } from "./common/command.ts";
@@ -77,6 +78,11 @@ async function examine(
   const targets = new TargetPolicy(host.places, loaded.config.sync.allowed_targets, loaded.sources);
   for (const rule of loaded.config.rules.filter(({ enabled }) => enabled)) {
     await findings.attempt(`target of rule ${rule.name}`, async () => {
+      if (rule.target.mount !== undefined) {
+        const { mountpoint, remedy } = mountPlaceOf(loaded.config, host.places.home);
+        if (mountpoint === undefined) return { fault: `there is no mount for this file: ${remedy}` };
+        return `${mountpoint}/${rule.target.mount}, on no disk`;
+      }
       const { file } = await targets.resolve(rule.target.path, rule.remote);
       const [exposed] = await exposedFiles([rule], host.places.home);
       return exposed === undefined ? file : { warning: exposed.warning };

@@ -26,7 +26,7 @@ export const list: RunCommand = async (invocation) => {
         name,
         now,
         key,
-        `${target.path} (${target.format})`,
+        `${target.path} (${target.format}${target.mounted ? ", on the mount" : ""})`,
         synced ?? "never",
         error ?? "",
       ]),

@@ -62,6 +62,10 @@ const LOCAL_FUNCTION_MESSAGE = "the functions env, secret and raw need remote_co
 function beyondRules(rule: Rule): { readonly path: readonly string[]; readonly message: string }[] {
   const faults: { path: string[]; message: string }[] = [];
   if (rule.run !== undefined) faults.push({ path: ["run"], message: "needs remote_config.trust: full" });
+  for (const key of ["mount", "base"] as const) {
+    if (rule.target[key] === undefined) continue;
+    faults.push({ path: ["target", key], message: "needs remote_config.trust: full" });
+  }
   if ((rule.target.mode & ~WIDEST_REMOTE_MODE) !== 0) {
     faults.push({ path: ["target", "mode"], message: "wider than 0600 needs remote_config.trust: full" });
   }
@@ -131,7 +135,7 @@ export function withRemote({ config, locate }: LocatedConfig, remote: RemoteDocu
       section === "enrolments" && typeof name === "string" && Object.hasOwn(remote.enrolments, name);
     return (isRemote ? remote.locate : locate)(path);
   };
-  checkTogether(merged.rules, locateMerged);
+  checkTogether(merged, locateMerged);
   return { config: merged, locate: locateMerged };
 }
 

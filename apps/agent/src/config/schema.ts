@@ -1,6 +1,17 @@
 import { ConfigError, type ConfigProblem, type Locate } from "@devplat/config";
 import { z } from "zod";
-import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "./sections/rule.ts";
+import {
+  expandHome,
+  isFileRule,
+  isMountedRule,
+  ownsWholeFile,
+  ruleSchema,
+  secretPaths,
+  targetPathFault,
+  type FileRule,
+  type MountedRule,
+} from "./sections/rule.ts";
+import { secretsWithNamesOf } from "./sections/mounted-file.ts";
 import { duration } from "@devplat/config";
 import { dockerSection } from "./sections/docker-section.ts";
 import { enrolmentsSection } from "./sections/enrolment-section.ts";
@@ -68,7 +79,7 @@ export const configSchema = z
         "needs web.enabled: true or api.enabled: true, because you allow or refuse it on a page or by a command";
       context.addIssue({ code: "custom", path: ["api", "peer", "ask"], message });
     }
-    for (const { index, path, message } of ruleConflicts(config.rules)) {
+    for (const { index, path, message } of ruleConflicts(config)) {
       context.addIssue({ code: "custom", path: ["rules", index, ...path], message });
     }
   });
@@ -80,9 +91,9 @@ export type Config = z.infer<typeof configSchema>;
  * @param locate finds the place of a key by the rule's index
  * @throws ConfigError
  */
-export function checkTogether(rules: readonly Rule[], locate: Locate): void {
-  const problems = ruleConflicts(rules).map(({ index, path, message }): ConfigProblem => {
-    const key = ["rules", rules[index]?.name ?? "", ...path].join(".");
+export function checkTogether(config: Config, locate: Locate): void {
+  const problems = ruleConflicts(config).map(({ index, path, message }): ConfigProblem => {
+    const key = ["rules", config.rules[index]?.name ?? "", ...path].join(".");
     return { ...locate(["rules", index, ...path]), key, message };
   });
   if (problems.length > 0) throw new ConfigError("config_invalid", problems);
@@ -94,16 +105,18 @@ interface Conflict {
   readonly message: string;
 }
 
-/** Faults between rules: names given twice, and rules that cannot share a file. */
-function ruleConflicts(rules: readonly Rule[]): Conflict[] {
+/** Faults between rules: names given twice, and rules that cannot share a file. Faults of files on the mount. */
+function ruleConflicts(config: Config): Conflict[] {
+  const { rules } = config;
   const conflicts: Conflict[] = [];
   const names = new Set<string>();
-  const byPath = new Map<string, Rule>();
+  const byPath = new Map<string, FileRule>();
   for (const [index, rule] of rules.entries()) {
     if (names.has(rule.name))
       conflicts.push({ index, path: ["name"], message: "another rule has this name" });
     names.add(rule.name);
     if (!rule.enabled) continue;
+    if (!isFileRule(rule)) continue;
     // The home folder itself does not matter here: it is the same one for every rule.
     const path = expandHome(rule.target.path, "~");
     const other = byPath.get(path);
@@ -116,11 +129,43 @@ function ruleConflicts(rules: readonly Rule[]): Conflict[] {
       conflicts.push({ index, path: ["target", "path"], message: `rule '${other.name}' ${fault}` });
     }
   }
+  return [...conflicts, ...mountedConflicts(config)];
+}
+
+/** Faults of files on the mount: two with one name, names of secrets that the configuration has, places on the mount itself. */
+function mountedConflicts({ rules, enrolments, fuse }: Config): Conflict[] {
+  const conflicts: Conflict[] = [];
+  const active = [...rules.entries()].filter(([, { enabled }]) => enabled);
+  const secrets = new Set([...Object.keys(enrolments), ...active.flatMap(([, rule]) => secretPaths(rule))]);
+  const mountpoint = expandHome(fuse.mountpoint, "~");
+  const known: MountedRule[] = [];
+  for (const [index, rule] of active) {
+    if (!isMountedRule(rule)) continue;
+    const fault = (key: string, message: string): void => {
+      conflicts.push({ index, path: ["target", key], message });
+    };
+    const { mount, base, allow = [] } = rule.target;
+    const other = known.find(({ target }) => isOnWay(target.mount, mount) || isOnWay(mount, target.mount));
+    if (other !== undefined) fault("mount", `rule '${other.name}' has the file ${other.target.mount}`);
+    known.push(rule);
+    const secret = secretsWithNamesOf(mount, fuse.layout).find((path) => secrets.has(path));
+    if (secret !== undefined) fault("mount", `the secret ${secret} has this name on the mount`);
+    const below = [...secrets].find((path) => path.startsWith(`${mount}/`));
+    if (below !== undefined) fault("mount", `the secret ${below} needs a folder of this name on the mount`);
+    const isOnMount = (path: string): boolean => isOnWay(mountpoint, expandHome(path, "~"));
+    if (base !== undefined && isOnMount(base)) fault("base", "must not be on the mount itself");
+    if (allow.some(isOnMount)) fault("allow", "a program must not be on the mount itself");
+  }
   return conflicts;
 }
 
+/** Whether a path is another one or leads through it. */
+function isOnWay(folder: string, path: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
 /** Why two rules cannot write one file, as the end of a sentence about the first; undefined if they can. */
-export function sharingFault(rule: Rule, other: Rule): string | undefined {
+export function sharingFault(rule: FileRule, other: FileRule): string | undefined {
   if (ownsWholeFile(rule) || ownsWholeFile(other)) return "has the same file, and one of them owns it whole";
   if (rule.target.format !== other.target.format) return "has the same file with another format";
   if (rule.target.mode !== other.target.mode) return "has the same file with another mode";

@@ -1,7 +1,7 @@
 import type { Logger } from "@devplat/base";
 import type { SecretStore } from "@devplat/secret-store";
 import { fileSignature } from "../agent-files/file-signature.ts";
-import { expandHome, secretPaths, type Rule } from "../config/sections/rule.ts";
+import { expandHome, isMountedRule, secretPaths, type Rule } from "../config/sections/rule.ts";
 import { AgentError } from "../errors.ts";
 import { inParallel } from "../secrets/parallel.ts";
 import { isStoreWide } from "../secrets/store-health.ts";
@@ -10,7 +10,8 @@ import { CycleSecrets } from "./content/cycle-secrets.ts";
 import type { Renderer } from "./content/rule-content.ts";
 import { CycleReport } from "./cycle-report.ts";
 import type { PieceOutcome } from "./edit/file-bytes.ts";
-import { inWriteOrder, planFiles, type Work } from "./file-plan.ts";
+import { inWriteOrder, keepFormer, planFiles, type Work } from "./file-plan.ts";
+import type { MountedFiles } from "./mounted/mounted-files.ts";
 import { includes, type RetryScope } from "./retry-scope.ts";
 import { hasSameInputs, isWaiting, newRecord, nextRecord, type RuleEvent } from "./rule-state.ts";
 import { runCommand } from "./run-command.ts";
@@ -21,6 +22,8 @@ export interface CycleParts extends ApplyParts {
   readonly store: SecretStore;
   readonly renderer: Renderer;
   readonly targets: TargetPolicy;
+  /** Files that are on the mount and on no disk. */
+  readonly mounted: MountedFiles;
   /** Rules that the user has paused by hand. */
   readonly paused: { read(): Promise<ReadonlySet<string>> };
   readonly logger: Logger;
@@ -64,6 +67,7 @@ export class Cycle {
     const work = new Map<string, Work>();
     await inParallel(candidates, async (rule) => {
       try {
+        if (isMountedRule(rule)) await this.#parts.mounted.check(rule, this.#secrets);
         if (await this.#isUpToDate(rule)) {
           this.#note(rule.name, { kind: "unchanged" });
           this.report.unchanged(rule.name);
@@ -83,6 +87,7 @@ export class Cycle {
     const { plans, failures, gone } = await planFiles(work, this.#rules, this.#parts);
     const byRule = new Map(work.map((item) => [item.rule.name, item]));
     for (const [rule, error] of failures) this.#fail(rule, error);
+    await inParallel(work, (item) => this.#checkMounted(item));
     const { first, rest } = inWriteOrder(plans);
     for (const plan of first) await this.#writeFile(plan, byRule);
     // Mostly waiting for the disk; different files have no order.
@@ -122,6 +127,7 @@ export class Cycle {
     );
     const config = renderer.fingerprint(rule, record.environment);
     if (!hasSameInputs(record, new Map(stamps), config)) return false;
+    if (rule.target.mount !== undefined) return !isMountedRule(rule) || this.#parts.mounted.hasSameBase(rule);
     const known = state.document.files[record.target.file]?.signature;
     return known !== undefined && known === (await fileSignature(expandHome(rule.target.path, home)));
   }
@@ -140,6 +146,31 @@ export class Cycle {
       this.#parts.logger.warn({ rule: rule.name, key: rendered.path }, "secret missing");
     const record = this.#note(rule.name, { kind: "missing", message });
     return { rule, record, content: undefined, inputs: {}, version: null, environment: [] };
+  }
+
+  /** Makes a file of the mount, only to find out whether that works. It is made again for each reader. */
+  async #checkMounted({ rule, record, content, inputs, version }: Work): Promise<void> {
+    if (!isMountedRule(rule) || content === undefined) return;
+    const { state, mounted, renderer } = this.#parts;
+    try {
+      const base = await mounted.base(rule);
+      await mounted.bytes(rule, content, base, this.#signal);
+      mounted.noteBase(rule, base);
+    } catch (error) {
+      if (this.#signal.aborted) throw error;
+      this.#fail(rule.name, error);
+      return;
+    }
+    if (rule.run !== undefined) {
+      this.#note(rule.name, { kind: "command_due" });
+      await state.save();
+    }
+    keepFormer(state.document, record, rule.name);
+    // Values of the environment could be guessed from a hash, and names of keys can be values: the state has neither.
+    const facts = { inputs, environment: [], config: renderer.fingerprint(rule, []), version };
+    const keys = { managed: [], found: [] };
+    this.#note(rule.name, { kind: "written", rule, file: "", content: facts, keys });
+    this.report.changed(rule.name);
   }
 
   async #writeFile(plan: FilePlan, work: ReadonlyMap<string, Work>): Promise<void> {
@@ -202,8 +233,11 @@ export class Cycle {
   }
 
   #note(rule: string, event: RuleEvent): RuleRecord {
-    const { state, clock } = this.#parts;
-    return (state.document.rules[rule] = nextRecord(this.#recordOf(rule), event, clock.now()));
+    const { state, clock, mounted } = this.#parts;
+    const before = this.#recordOf(rule);
+    const next = (state.document.rules[rule] = nextRecord(before, event, clock.now()));
+    if (event.kind === "written" || before.state !== next.state) mounted.noteEvent(rule);
+    return next;
   }
 
   #recordOf(rule: string): RuleRecord {

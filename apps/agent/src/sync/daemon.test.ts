@@ -105,6 +105,7 @@ async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
     address: "",
     kvMount: "kv",
     userPrefix: "users/",
+    mountpoint: "~/.daemon",
     username: "tester",
     sources: [],
     problems: [],

@@ -1,6 +1,7 @@
 import type { Clock } from "@devplat/base";
 import type { SignIn } from "../auth/sign-in.ts";
 import type { Rule } from "../config/sections/rule.ts";
+import type { MountPlace } from "./mounted/mount-place.ts";
 import type { StoreHealth } from "../secrets/store-health.ts";
 import type { AgentStatus, CycleResult, DaemonView, EnrolmentStatus, RuleView } from "../status.ts";
 import type { CycleRunner } from "./cycle-runner.ts";
@@ -47,7 +48,8 @@ export interface LiveSettings {
   /** `sync.interval` in milliseconds. */
   readonly intervalMs: number;
   readonly allowedTargets: readonly string[];
-  readonly facts: Pick<StatusFacts, "sources" | "problems" | "reloadNeeded">;
+  readonly mount: MountPlace;
+  readonly facts: Pick<StatusFacts, "sources" | "problems" | "reloadNeeded" | "mountpoint">;
 }
 
 /**
@@ -93,8 +95,8 @@ export class Daemon implements DaemonView {
   async configure(settings: LiveSettings): Promise<void> {
     const { engine, report } = this.#parts;
     while (this.#running !== undefined) await this.#running.done.catch(() => undefined);
-    const { rules, intervalMs, allowedTargets, facts } = settings;
-    engine.configure(rules, allowedTargets, facts.sources);
+    const { rules, intervalMs, allowedTargets, mount, facts } = settings;
+    engine.configure({ rules, allowed: allowedTargets, ownFiles: facts.sources, mount });
     this.#intervalMs = intervalMs;
     report.update(facts);
     this.#trigger();

@@ -179,6 +179,7 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
         address: "",
         kvMount: "kv",
         userPrefix: "users/",
+        mountpoint: "~/.daemon",
         username: "tester",
         sources: [],
         problems: [],

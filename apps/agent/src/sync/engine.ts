@@ -7,7 +7,17 @@ import { Cycle, nothingStored, type CycleParts } from "./cycle.ts";
 import { exposedFiles, type ExposedFile } from "./target/exposed-files.ts";
 import { planFiles } from "./file-plan.ts";
 import type { ChangedFile } from "./edit/preview-text.ts";
-import { expandHome, type Rule } from "../config/sections/rule.ts";
+import {
+  expandHome,
+  isFileRule,
+  isMountedRule,
+  type MountedRule,
+  type Rule,
+} from "../config/sections/rule.ts";
+import { formatOf } from "./content/target-format.ts";
+import type { MountedFiles } from "./mounted/mounted-files.ts";
+import type { MountPlace } from "./mounted/mount-place.ts";
+import type { EditMap } from "@devplat/document-edit";
 import { RETRY_ALL, type RetryScope } from "./retry-scope.ts";
 import { iso } from "./rule-state.ts";
 import { valueText } from "./content/value-text.ts";
@@ -20,6 +30,16 @@ export interface CycleOptions {
   readonly retry: RetryScope;
   /** Called whenever a rule's state has changed. */
   readonly onProgress?: () => void;
+}
+
+/** Settings that a running engine can change. */
+export interface EngineSettings {
+  readonly rules: readonly Rule[];
+  /** `sync.allowed_targets` */
+  readonly allowed: readonly string[];
+  /** See TargetPolicy. */
+  readonly ownFiles: readonly string[];
+  readonly mount: MountPlace;
 }
 
 /** One file as `--dry-run` shows it. It holds texts with values: the caller masks them. */
@@ -39,33 +59,38 @@ export class SyncEngine {
   #rules: readonly Rule[];
   #swept = false;
 
-  constructor(parts: CycleParts, rules: readonly Rule[]) {
+  constructor(parts: CycleParts, rules: readonly Rule[], mount: MountPlace) {
     this.#parts = parts;
     this.#rules = rules;
+    parts.mounted.configure(rules, mount);
   }
 
   get rules(): readonly Rule[] {
     return this.#rules;
   }
 
-  /**
-   * Takes up a changed configuration. The caller must not call it while a cycle runs.
-   * @param allowed `sync.allowed_targets`
-   * @param ownFiles see TargetPolicy
-   */
-  configure(rules: readonly Rule[], allowed: readonly string[], ownFiles: readonly string[]): void {
-    this.#rules = rules;
-    this.#parts.targets.configure(allowed, ownFiles);
+  /** The files of rules that are on the mount. */
+  get mounted(): MountedFiles {
+    return this.#parts.mounted;
   }
 
-  /** The files of all rules, each as configured and with its links followed. */
+  /**
+   * Takes up a changed configuration. The caller must not call it while a cycle runs.
+   */
+  configure({ rules, allowed, ownFiles, mount }: EngineSettings): void {
+    this.#rules = rules;
+    this.#parts.targets.configure(allowed, ownFiles);
+    this.#parts.mounted.configure(rules, mount);
+  }
+
+  /** The files of all rules, each as configured and with its links followed, and the base files of those on the mount. */
   targetFiles(): string[] {
-    const { state, home } = this.#parts;
-    const files = this.#rules.flatMap((rule) => {
+    const { state, home, mounted } = this.#parts;
+    const files = this.#rules.filter(isFileRule).flatMap((rule) => {
       const known = state.document.rules[rule.name]?.target.file ?? "";
       return rule.enabled && !rule.paused ? [expandHome(rule.target.path, home), known] : [];
     });
-    return [...new Set(files.filter((file) => file !== ""))];
+    return [...new Set([...files, ...mounted.baseFiles()].filter((file) => file !== ""))];
   }
 
   /** See {@link exposedFiles}. */
@@ -75,7 +100,8 @@ export class SyncEngine {
 
   /** Whether another program has changed one of {@link targetFiles} since the last cycle. */
   async isTouched(path: string): Promise<boolean> {
-    const { state, home } = this.#parts;
+    const { state, home, mounted } = this.#parts;
+    if (await mounted.isBaseTouched(path)) return true;
     const records = this.#rules.flatMap((rule) => state.document.rules[rule.name] ?? []);
     const own = records.find(({ target }) => target.file === path || expandHome(target.path, home) === path);
     const known = own === undefined ? undefined : state.document.files[own.target.file]?.signature;
@@ -152,8 +178,30 @@ export class SyncEngine {
         for (const piece of plan.pieces) failed.set(piece.rule, publicMessage(error));
       }
     }
+    for (const { rule, content } of work) {
+      if (!isMountedRule(rule) || content === undefined) continue;
+      try {
+        files.push(await this.#previewMounted(rule, content, signal));
+      } catch (error) {
+        if (signal.aborted) throw error;
+        failed.set(rule.name, publicMessage(error));
+      }
+    }
     const missing = [...cycle.report.missing].map(([rule, key]) => [rule, nothingStored(key)] as const);
     return { files, failures: failed, missing: new Map(missing) };
+  }
+
+  /** A file of the mount, compared with its base file, if it has one. */
+  async #previewMounted(rule: MountedRule, content: EditMap, signal: AbortSignal): Promise<PreviewedFile> {
+    const { mounted } = this.#parts;
+    const base = await mounted.base(rule);
+    return {
+      path: `${rule.target.mount} (on the mount)`,
+      rules: [rule.name],
+      format: formatOf(rule.target),
+      existing: base?.bytes,
+      next: await mounted.bytes(rule, content, base, signal),
+    };
   }
 
   /** Takes back writes in place that did not finish, also in files that no rule writes any more. */
@@ -175,7 +223,7 @@ export class SyncEngine {
     if (this.#swept) return;
     this.#swept = true;
     const { state, home } = this.#parts;
-    const configured = this.#rules.map((rule) => expandHome(rule.target.path, home));
+    const configured = this.#rules.filter(isFileRule).map((rule) => expandHome(rule.target.path, home));
     await removeLeftovers([...new Set([...configured, ...Object.keys(state.document.files)])]);
   }
 }

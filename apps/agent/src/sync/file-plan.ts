@@ -11,7 +11,7 @@ import { sharingFault } from "../config/schema.ts";
 import { AgentError } from "../errors.ts";
 import type { FilePlan } from "./apply.ts";
 import type { Piece } from "./edit/file-bytes.ts";
-import { ownsWholeFile, type Rule } from "../config/sections/rule.ts";
+import { isFileRule, ownsWholeFile, type FileRule, type Rule } from "../config/sections/rule.ts";
 import type { RuleRecord, StateDocument, StateFile } from "./state.ts";
 import { formatOf } from "./content/target-format.ts";
 import type { ResolvedTarget, TargetPolicy } from "./target/target-policy.ts";
@@ -64,7 +64,7 @@ interface Draft {
   readonly path: string;
   readonly format: DocumentFormat;
   readonly wholeFile: boolean;
-  readonly rule: Rule | undefined;
+  readonly rule: FileRule | undefined;
   readonly allowTracked: boolean;
   readonly piece: Piece;
 }
@@ -104,12 +104,12 @@ async function draftOf(
   targets: TargetPolicy,
 ): Promise<Draft | undefined> {
   const { rule, record, content } = item;
+  if (!isFileRule(rule)) return undefined;
   if (content === undefined && (rule.target.on_missing !== "remove" || record.managed.length === 0))
     return undefined;
   const target = await targets.resolve(rule.target.path, rule.remote);
   const moved = record.target.file !== "" && record.target.file !== target.file;
-  // Its keys in the former file are cleaned up as if a rule had been removed there.
-  if (moved) document.rules[formerName(rule.name, record.target.file)] = record;
+  if (moved) keepFormer(document, record, rule.name);
   const comparable = !moved && record.target.format === rule.target.format;
   const { merge, delete_nulls: deleteNulls, lists, on_remove: onRemove, overwrite } = rule.target;
   return {
@@ -208,6 +208,11 @@ function faultBeside(draft: Draft, lead: Draft): AgentError | undefined {
   }
   const fault = sharingFault(draft.rule, lead.rule);
   return fault === undefined ? undefined : new AgentError("overlap", `rule '${lead.rule.name}' ${fault}`);
+}
+
+/** Keeps the record of a rule that goes to another file: its keys in the former one are cleaned up as if a rule had been removed. */
+export function keepFormer(document: StateDocument, record: RuleRecord, rule: string): void {
+  if (record.target.file !== "") document.rules[formerName(rule, record.target.file)] = record;
 }
 
 /** No rule's name has an `@`. */

@@ -1,4 +1,5 @@
 import { mayReadOthers, secretPaths, type Rule } from "../config/sections/rule.ts";
+import { secretsWithNamesOf } from "../config/sections/mounted-file.ts";
 import type { RuleRecord } from "./state.ts";
 
 /** The failed rules that a cycle tries although their wait is not over. */
@@ -23,7 +24,11 @@ export function includes(scope: RetryScope, rule: Rule, record: RuleRecord): boo
   if (scope.kind === "all") return true;
   if (scope.kind === "rule") return scope.name === rule.name;
   const { paths } = scope;
-  const read = [...secretPaths(rule), ...Object.keys(record.inputs)];
+  // A rule for the mount may have failed because a secret has its file's name.
+  const { mount } = rule.target;
+  const named = mount === undefined ? [] : secretsWithNamesOf(mount, "both");
+  if (mount !== undefined && [...paths].some((path) => path.startsWith(`${mount}/`))) return true;
+  const read = [...secretPaths(rule), ...Object.keys(record.inputs), ...named];
   // The other secrets of a template are not known before it has been rendered once.
   return read.some((path) => paths.has(path)) || (paths.size > 0 && mayReadOthers(rule));
 }

@@ -177,7 +177,7 @@ function failed(record: RuleRecord, error: unknown, now: number): RuleRecord {
 }
 
 function targetOf({ target }: Rule, file: string): RuleRecord["target"] {
-  const { path, format, dialect, on_remove, allow_tracked } = target;
+  const { path = "", format, dialect, on_remove, allow_tracked } = target;
   return { path, file, format, dialect: dialect ?? null, on_remove, allow_tracked };
 }
 

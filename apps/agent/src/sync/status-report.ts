@@ -2,7 +2,7 @@ import type { Clock } from "@devplat/base";
 import type { SignInState } from "../auth/sign-in.ts";
 import type { AgentStatus, EnrolmentStatus, RuleStatus, RuleView } from "../status.ts";
 import { UNTRIED, iso, statusOf } from "./rule-state.ts";
-import { keyText, type Rule } from "../config/sections/rule.ts";
+import { isMountedRule, keyText, targetText, type Rule } from "../config/sections/rule.ts";
 import type { StateDocument } from "./state.ts";
 
 /** Facts that do not change while the daemon runs. */
@@ -14,6 +14,8 @@ export interface StatusFacts {
   readonly address: string;
   readonly kvMount: string;
   readonly userPrefix: string;
+  /** `fuse.mountpoint` as configured. */
+  readonly mountpoint: string;
   readonly username: string;
   readonly sources: readonly string[];
   readonly problems: readonly string[];
@@ -55,7 +57,7 @@ export class StatusReport {
   }
 
   /** The configuration was read again. */
-  update(facts: Pick<StatusFacts, "sources" | "problems" | "reloadNeeded">): void {
+  update(facts: Pick<StatusFacts, "sources" | "problems" | "reloadNeeded" | "mountpoint">): void {
     this.#facts = { ...this.#facts, ...facts };
   }
 
@@ -110,9 +112,10 @@ export class StatusReport {
       description: rule.description,
       key: keyText(rule),
       target: {
-        path: rule.target.path,
+        path: targetText(rule, this.#facts.mountpoint),
         format: rule.target.format,
-        mode: rule.target.mode.toString(8).padStart(4, "0"),
+        mode: isMountedRule(rule) ? "0400" : rule.target.mode.toString(8).padStart(4, "0"),
+        mounted: isMountedRule(rule),
       },
     }));
   }

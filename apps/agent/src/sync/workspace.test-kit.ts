@@ -8,6 +8,8 @@ import { findPlaces, type Places } from "../agent-files/places.ts";
 import { Backups } from "./target/backups.ts";
 import { SyncEngine } from "./engine.ts";
 import { InPlaceJournal } from "./target/in-place.ts";
+import { MountedFiles } from "./mounted/mounted-files.ts";
+import type { MountPlace } from "./mounted/mount-place.ts";
 import { Renderer } from "./content/rule-content.ts";
 import { ruleSchema, type Rule } from "../config/sections/rule.ts";
 import { StateFile } from "./state.ts";
@@ -41,6 +43,8 @@ export interface EngineOptions {
   readonly store?: SecretStore;
   readonly environment?: NodeJS.ProcessEnv;
   readonly allowed?: readonly string[];
+  /** `fuse.enabled`. Default true. */
+  readonly mounted?: boolean;
 }
 
 /** A rule as the configuration would have it. */
@@ -56,23 +60,31 @@ export async function workspace(): Promise<Workspace> {
   const store = await openEmbeddedStore({ folder: places.data, root });
   const engine: Workspace["engine"] = async (
     rules,
-    { clock = systemClock, store: other, environment = {}, allowed = ["~"] } = {},
+    { clock = systemClock, store: other, environment = {}, allowed = ["~"], mounted = true } = {},
   ) => {
+    const mount: MountPlace = {
+      mountpoint: mounted ? join(home, ".daemon") : undefined,
+      remedy: "turn it on",
+      layout: "json",
+    };
     const state = await StateFile.open(places.state);
     const hash = (text: string): string => state.hmac(text);
+    const renderer = new Renderer({ environment, username: "tester", hash });
+    const paused = { read: () => Promise.resolve(new Set<string>()) };
     const parts = {
       store: other ?? store,
       state,
-      renderer: new Renderer({ environment, username: "tester", hash }),
+      renderer,
+      mounted: new MountedFiles({ store: other ?? store, renderer, paused, home, logger: silentLogger }),
       targets: new TargetPolicy(places, allowed, []),
       journal: new InPlaceJournal(places.state),
       backups: new Backups(places.state),
-      paused: { read: () => Promise.resolve(new Set<string>()) },
+      paused,
       clock,
       logger: silentLogger,
       home,
     };
-    return { engine: new SyncEngine(parts, rules.map(rule)), state };
+    return { engine: new SyncEngine(parts, rules.map(rule), mount), state };
   };
   return {
     home,

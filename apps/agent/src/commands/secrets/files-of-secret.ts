@@ -3,7 +3,7 @@ import { messageOf } from "@devplat/base";
 import { stat } from "node:fs/promises";
 import { BRAND } from "../../brand.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import { expandHome, mayReadOthers, secretPaths, type Rule } from "../../config/sections/rule.ts";
+import { expandHome, mayReadOthers, secretPaths, targetText, type Rule } from "../../config/sections/rule.ts";
 import type { Host } from "../../host.ts";
 import { PausedRules } from "../../sync/paused-rules.ts";
 import { signatureOf } from "../../agent-files/file-signature.ts";
@@ -36,9 +36,9 @@ export class FilesOfSecret {
     const readers = loaded.config.rules.filter(
       (rule) => rule.enabled && !rule.paused && !paused.has(rule.name) && reads(rule, secretPath),
     );
-    const files = readers.map(async ({ name, target }) => {
-      const path = expandHome(target.path, host.places.home);
-      return { rule: name, path, before: await stampOf(path) };
+    const files = readers.map(async (rule) => {
+      const path = expandHome(targetText(rule, loaded.config.fuse.mountpoint), host.places.home);
+      return { rule: rule.name, path, before: await stampOf(path) };
     });
     return new FilesOfSecret(host, loaded, await Promise.all(files));
   }

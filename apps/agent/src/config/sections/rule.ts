@@ -3,6 +3,7 @@ import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { duration } from "@devplat/config";
 import { entryName } from "./entry-name.ts";
+import { mountedFile } from "./mounted-file.ts";
 import { secretPath } from "./secret-path.ts";
 
 /** A name that a template can write as `.name`. */
@@ -30,8 +31,16 @@ const targetPath = z.string().superRefine((path, context) => {
   if (fault !== undefined) context.addIssue({ code: "custom", message: fault });
 });
 
+/** Where a rule's file is: on disk, or only on the filesystem mount. */
+type TargetPlace =
+  | { readonly path: string; readonly mount?: undefined }
+  | { readonly path?: undefined; readonly mount: string };
+
 const target = z.strictObject({
-  path: targetPath,
+  path: targetPath.optional(),
+  mount: mountedFile.optional(),
+  base: targetPath.optional(),
+  allow: z.array(targetPath).min(1).optional(),
   format: z.enum(FORMAT_NAMES),
   template: z.string().optional(),
   merge: z.enum(["deep", "replace"]).default("deep"),
@@ -91,22 +100,78 @@ export const ruleSchema = z
     if (format === "text" && merge === "replace") {
       fault(["target", "merge"], "the format text always replaces the whole file");
     }
+    for (const [key, message] of placeFaults(rule.target)) fault(["target", ...key], message);
   })
-  .transform(({ vault_key: alias, ...rule }) => ({
+  .transform(({ vault_key: alias, target: { path, mount, ...content }, ...rule }) => ({
     ...rule,
     key: rule.key ?? alias,
-    target: { ...rule.target, tighten: rule.target.tighten ?? holdsOnlyCredentials(rule.target) },
+    target: {
+      ...content,
+      ...placeOf(path, mount),
+      tighten: content.tighten ?? holdsOnlyCredentials(path ?? mount ?? "", content),
+    },
     /** It came from `remote_config`, whose rules may do less. */
     remote: false,
   }));
 
 /** Whether files of this kind hold credentials only, so that nobody else has a reason to read them. */
-function holdsOnlyCredentials({ path, format, dialect }: z.infer<typeof target>): boolean {
+function holdsOnlyCredentials(
+  path: string,
+  { format, dialect }: Pick<z.infer<typeof target>, "format" | "dialect">,
+): boolean {
   if (format === "netrc" || format === "dotenv") return true;
   return format === "ini" && (dialect ?? iniDialectOf(path)) === "npmrc";
 }
 
+/** Faults of `path` and `mount`, and of keys that only one of them can have. */
+function placeFaults(given: z.infer<typeof target>): [key: readonly string[], message: string][] {
+  const { path, mount, base, allow, format } = given;
+  if (path === undefined && mount === undefined) return [[[], "one of path and mount is required"]];
+  if (path !== undefined && mount !== undefined) return [[["mount"], "give only one of path and mount"]];
+  const faults: [readonly string[], string][] = [];
+  if (mount === undefined) {
+    for (const [key, value] of Object.entries({ base, allow }))
+      if (value !== undefined) faults.push([[key], "only for a file on the mount (target.mount)"]);
+    return faults;
+  }
+  if (base !== undefined && format === "text")
+    faults.push([["base"], "the format text replaces the whole file"]);
+  const onDisk = {
+    mode: given.mode !== 0o600,
+    dir_mode: given.dir_mode !== 0o700,
+    on_missing: given.on_missing === "remove",
+    on_remove: given.on_remove !== "keep",
+    overwrite: given.overwrite,
+    tighten: given.tighten !== undefined,
+    allow_tracked: given.allow_tracked,
+  };
+  for (const [key, isGiven] of Object.entries(onDisk))
+    if (isGiven) faults.push([[key], "only for a file on disk (target.path)"]);
+  return faults;
+}
+
+function placeOf(path: string | undefined, mount: string | undefined): TargetPlace {
+  return mount === undefined ? { path: path ?? "" } : { mount };
+}
+
 export type Rule = z.infer<typeof ruleSchema>;
+/** A rule whose file is only on the filesystem mount. */
+export type MountedRule = Rule & { readonly target: { readonly mount: string } };
+/** A rule whose file is on disk. */
+export type FileRule = Rule & { readonly target: { readonly path: string } };
+
+export function isMountedRule(rule: Rule): rule is MountedRule {
+  return rule.target.mount !== undefined;
+}
+
+export function isFileRule(rule: Rule): rule is FileRule {
+  return rule.target.path !== undefined;
+}
+
+/** The path of the file for people: as configured, or below `fuse.mountpoint`. */
+export function targetText({ target }: Rule, mountpoint: string): string {
+  return target.mount === undefined ? target.path : `${mountpoint}/${target.mount}`;
+}
 
 /** The secrets that a rule reads, as configured (a template's `secret "path"` may add more). */
 export function secretPaths(rule: Rule): readonly string[] {

@@ -82,10 +82,11 @@ export class FilesystemMount {
   /** Mounts. Resolves when the mount is there, or cannot be for now. */
   async start(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#parts.changes.onChange(
-      ({ path }) => this.#channel?.send({ kind: "changed", path }),
-      this.#end.signal,
-    );
+    const { changes, requests } = this.#parts;
+    changes.onChange(({ path }) => {
+      this.#channel?.send({ kind: "changed", path });
+      if (requests.rendersFrom(path)) this.renderedChanged();
+    }, this.#end.signal);
     this.#running = this.#run(resolve);
     await promise;
   }

@@ -1,12 +1,18 @@
 import type { Logger } from "@devplat/base";
 import { SecretStoreError, parseFields, printJson } from "@devplat/secret-store";
 import type { CachedSecrets } from "../../secrets/folder/cached-secrets.ts";
+import { AgentError } from "../../errors.ts";
 import type { SecretEditor } from "../../secrets/secret-editor.ts";
 import type { MountFaultCode, MountReplies, MountReply, MountRequest } from "./channel/messages.ts";
 
 /** The rules' files on the mount. */
 export interface RenderedFiles {
-  /** The content of a file; undefined while its rule has none. @throws SecretStoreError; the reason of the signal */
+  /** Whether a file may be made from a secret. `""`: any secret. */
+  dependOn(secret: string): boolean;
+  /**
+   * The content of a file; undefined while its rule has none.
+   * @throws SecretStoreError; AgentError, whose reason is logged; the reason of the signal
+   */
   render(path: string, signal: AbortSignal): Promise<MountReplies["render"] | undefined>;
 }
 
@@ -46,7 +52,7 @@ export class MountRequests {
     } catch (error) {
       if (error instanceof MountFault) throw error;
       if (error instanceof SecretStoreError) throw new MountFault(error.code);
-      if (!signal.aborted)
+      if (!signal.aborted && !(error instanceof AgentError))
         this.#parts.logger.warn({ err: error, kind: request.kind }, "a request of the mount failed");
       throw new MountFault("failed");
     }
@@ -76,6 +82,11 @@ export class MountRequests {
         return content;
       }
     }
+  }
+
+  /** Whether a rendered file may be another one after a change of a secret. `""`: of any secret. */
+  rendersFrom(secret: string): boolean {
+    return this.#parts.rendered.dependOn(secret);
   }
 
   #checkWritable(path: string): void {

@@ -6,6 +6,8 @@ import type { Surface, SurfaceStatus } from "../surface.ts";
 import type { FilesystemMount, MountState } from "./filesystem-mount.ts";
 
 export interface MountSurfaceParts {
+  /** Reports that rendered files may have other content. */
+  readonly mounted: { onChange(listener: () => void, signal: AbortSignal): void };
   readonly config: () => Config;
   /** Loads the code, and builds the mount of the configuration as it is now. */
   readonly build: () => Promise<Pick<FilesystemMount, keyof FilesystemMount>>;
@@ -54,11 +56,6 @@ export class MountSurface implements Surface {
     return { fuse };
   }
 
-  /** Rendered files may have other content now. */
-  renderedChanged(): void {
-    this.#mount?.renderedChanged();
-  }
-
   /** Calls back after each change of its state until the signal fires. */
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#listeners.add(listener, signal);
@@ -84,6 +81,7 @@ export class MountSurface implements Surface {
       const mount = await build();
       this.#mount = mount;
       this.#ended = new AbortController();
+      this.#parts.mounted.onChange(() => mount.renderedChanged(), this.#ended.signal);
       mount.onChange(() => void this.#look(), this.#ended.signal);
       await mount.start();
     } catch (error) {

@@ -94,7 +94,7 @@ export function ruleView(name: string, change: Partial<RuleView> = {}): RuleView
     name,
     description: "",
     key: `tools/${name}`,
-    target: { path: `~/.config/${name}/config.yaml`, format: "yaml", mode: "0600" },
+    target: { path: `~/.config/${name}/config.yaml`, format: "yaml", mode: "0600", mounted: false },
     state: "ok",
     error: null,
     last_attempt: "2026-11-21T09:00:00.000Z",

@@ -184,7 +184,7 @@ describe("the web port, attacked", () => {
 
   it("names and errors of rules cannot become markup", async () => {
     const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)>`;
-    const target = { path: evil, format: evil, mode: evil };
+    const target = { path: evil, format: evil, mode: evil, mounted: false };
     server.view.set({
       rules: [ruleView(evil, { description: evil, error: evil, key: evil, state: "failed", target })],
     });

@@ -1,5 +1,6 @@
 import { SecretStoreError, type SecretDocument, type SecretStore } from "@devplat/secret-store";
 import { inParallel } from "../../secrets/parallel.ts";
+import { isStoreWide } from "../../secrets/store-health.ts";
 import { stampOf } from "../../secrets/version-stamp.ts";
 
 /** The secrets as one cycle sees them: each is asked for at most once, and values only where a rule needs them. */
@@ -25,6 +26,26 @@ export class CycleSecrets {
   /** The newest document, or undefined if nothing is stored. @throws SecretStoreError */
   read(path: string): Promise<SecretDocument | undefined> {
     return once(this.#documents, path, () => orMissing(this.#store.read(path, { signal: this.#signal })));
+  }
+
+  /** Whether the store has a folder, as far as the token may know it. @throws SecretStoreError */
+  async hasFolder(path: string): Promise<boolean> {
+    try {
+      return (await this.#store.list(`${path}/`, { signal: this.#signal })).length > 0;
+    } catch (error) {
+      if (isStoreWide(error)) throw error;
+      return false;
+    }
+  }
+
+  /** Whether a secret is stored, as far as the token may know it. @throws SecretStoreError */
+  async isStored(path: string): Promise<boolean> {
+    try {
+      return (await this.stamp(path)) !== undefined;
+    } catch (error) {
+      if (isStoreWide(error)) throw error;
+      return false;
+    }
   }
 
   /** Asks for the versions of many secrets, some at a time. Errors show when the stamp is asked for. */

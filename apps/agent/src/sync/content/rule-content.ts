@@ -17,10 +17,15 @@ export type Rendered =
       readonly inputs: Readonly<Record<string, string>>;
       /** Version of the secret, where there is just one. */
       readonly version: number | null;
+      /** Time of the newest secret that was read, in milliseconds since the epoch. */
+      readonly changedAt: number;
       /** Names of the environment variables that the template asked for. */
       readonly environment: readonly string[];
     }
   | { readonly kind: "missing"; readonly path: string };
+
+/** Content of a file, with its sources. */
+export type RenderedContent = Extract<Rendered, { kind: "content" }>;
 
 /** A template that asks for more secrets than this by `secret` is a loop over something unbounded. */
 const MAX_SECRETS_BY_FUNCTION = 100;
@@ -158,8 +163,10 @@ function dataOf(rule: Rule, documents: ReadonlyMap<string, SecretDocument>): Rea
 function madeFrom(documents: ReadonlyMap<string, SecretDocument>): {
   inputs: Record<string, string>;
   version: number | null;
+  changedAt: number;
 } {
   const [only] = documents.size === 1 ? documents.values() : [];
   const inputs = Object.fromEntries([...documents].map(([path, document]) => [path, stampOf(document)]));
-  return { inputs, version: only?.version ?? null };
+  const changedAt = Math.max(0, ...documents.values().map(({ createdAt }) => createdAt));
+  return { inputs, version: only?.version ?? null, changedAt };
 }

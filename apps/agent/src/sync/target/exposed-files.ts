@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { expandHome, type Rule } from "../../config/sections/rule.ts";
+import { expandHome, isFileRule, type Rule } from "../../config/sections/rule.ts";
 
 /** Read permission of the group and of everybody. */
 const READ_BY_OTHERS = 0o044;
@@ -19,6 +19,7 @@ export async function exposedFiles(rules: readonly Rule[], home: string): Promis
   if (process.platform === "win32") return [];
   const found = await Promise.all(
     rules
+      .filter(isFileRule)
       .filter(({ enabled, paused }) => enabled && !paused)
       .map(async ({ name, target }): Promise<ExposedFile | undefined> => {
         const stats = await stat(expandHome(target.path, home)).catch(() => undefined);

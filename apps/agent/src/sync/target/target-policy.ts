@@ -1,13 +1,10 @@
-import { systemCode } from "@devplat/base";
-import { lstat, readlink, realpath, stat } from "node:fs/promises";
-import { dirname, join, resolve, sep } from "node:path";
+import { realpath, stat } from "node:fs/promises";
+import { dirname, join, sep } from "node:path";
 import type { Stats } from "node:fs";
 import type { Places } from "../../agent-files/places.ts";
 import { AgentError } from "../../errors.ts";
 import { expandHome } from "../../config/sections/rule.ts";
-
-/** Links followed to the final file; more is a loop or a maze. From spec: at most 16. */
-const MAX_SYMLINK_HOPS = 16;
+import { followLinks, type FollowedPath } from "./follow-links.ts";
 
 /** Largest file that a rule edits, in bytes: the whole of it is read, and no file of credentials is near it. */
 export const MAX_TARGET_BYTES = 16 * 1024 * 1024;
@@ -51,23 +48,7 @@ const LOGIN_FOLDERS: readonly string[] = [
 ];
 
 /** The real file behind a rule's path. */
-export interface ResolvedTarget {
-  /** The final file, all links followed. */
-  readonly file: string;
-  /** Its folder, or the nearest one above it that exists. */
-  readonly existingFolder: string;
-  /** Device and inode of `existingFolder` when it was checked. */
-  readonly folderId: FolderId;
-  /** Folders below `existingFolder` that have to be made first, outermost first. */
-  readonly missingFolders: readonly string[];
-  /** The file as it is now; undefined if there is none. */
-  readonly existing: Stats | undefined;
-}
-
-export interface FolderId {
-  readonly dev: number;
-  readonly ino: number;
-}
+export type ResolvedTarget = FollowedPath;
 
 /** Decides which files rules may write, and resolves their paths. */
 export class TargetPolicy {
@@ -108,7 +89,7 @@ export class TargetPolicy {
   /** As {@link resolve}, but without the checks of the owners of folders and file. */
   async place(path: string, remote = false): Promise<ResolvedTarget> {
     const full = expandHome(path, this.#places.home);
-    const target = await followLinks(full);
+    const target = await followLinks(full, (reason) => refused(full, reason));
     await this.#checkAllowed(path, target.file);
     await this.#checkForbidden(path, full, target);
     if (remote) await this.#checkRemote(path, full, target.file);
@@ -201,51 +182,6 @@ function startsThings(path: string): AgentError {
   return refused(path, "a rule of remote_config must not write what is run at login");
 }
 
-/** Follows every link on the way, also those of folders. What does not exist yet has no links. */
-async function followLinks(path: string): Promise<ResolvedTarget> {
-  let pending = path.split(sep).filter((segment) => segment !== "");
-  let folder: string = sep;
-  let hops = 0;
-  for (;;) {
-    const segment = pending.shift();
-    if (segment === undefined) throw refused(path, "it is a folder");
-    if (segment === "..") {
-      folder = dirname(folder);
-      continue;
-    }
-    const here = join(folder, segment);
-    const found = await lstatOrUndefined(path, here);
-    if (found?.isSymbolicLink() === true) {
-      if (++hops > MAX_SYMLINK_HOPS) throw refused(path, `it goes over more than ${MAX_SYMLINK_HOPS} links`);
-      const link = await readlink(here);
-      pending = [...link.split(sep).filter((part) => part !== "" && part !== "."), ...pending];
-      if (link.startsWith(sep)) folder = sep;
-      continue;
-    }
-    if (found === undefined) {
-      return { ...(await placeOf(folder)), ...missing(folder, [segment, ...pending]), existing: undefined };
-    }
-    if (pending.length === 0) {
-      return { ...(await placeOf(folder)), file: here, missingFolders: [], existing: found };
-    }
-    if (!found.isDirectory()) throw refused(path, `${here} on the way is not a folder`);
-    folder = here;
-  }
-}
-
-async function placeOf(folder: string): Promise<Pick<ResolvedTarget, "existingFolder" | "folderId">> {
-  const { dev, ino } = await stat(folder);
-  return { existingFolder: folder, folderId: { dev, ino } };
-}
-
-function missing(folder: string, rest: readonly string[]): Pick<ResolvedTarget, "file" | "missingFolders"> {
-  const file = resolve(folder, ...rest);
-  const missingFolders: string[] = [];
-  for (let parent = dirname(file); parent !== folder; parent = dirname(parent))
-    missingFolders.unshift(parent);
-  return { file, missingFolders };
-}
-
 function isWithin(path: string, folder: string): boolean {
   const inner = fold(path);
   const outer = fold(folder);
@@ -270,16 +206,6 @@ async function statOrUndefined(path: string): Promise<Stats | undefined> {
     return await stat(path);
   } catch {
     return undefined;
-  }
-}
-
-async function lstatOrUndefined(path: string, here: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(here);
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === "ENOENT") return undefined;
-    throw refused(path, `${here} cannot be looked at (${code ?? "unknown error"})`);
   }
 }
 

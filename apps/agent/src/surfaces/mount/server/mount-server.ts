@@ -272,6 +272,7 @@ class MountServer {
         this.#reportOmitted();
         this.#contents.configure({ ttlMs: message.settings.cacheTtlMs, layout: message.settings.layout });
         this.#kernelCache.changed("");
+        for (const { path } of message.settings.rendered) this.#kernelCache.renderedAdded(path);
         return;
       case "settle":
         this.#channel.send({ kind: "settled" });

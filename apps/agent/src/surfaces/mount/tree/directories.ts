@@ -62,12 +62,37 @@ export class Directories {
     try {
       const { value, untilMs } = await contents.listing(place.folder);
       if (rendered.size === 0) return { value: value.entries, untilMs };
-      return { value: new Map<string, DirectoryItem>([...value.entries, ...rendered]), untilMs };
+      // A secret's file comes first. The status of the rule then says that its file is not shown.
+      return { value: new Map<string, DirectoryItem>([...rendered, ...value.entries]), untilMs };
     } catch (error) {
-      // A folder that only rendered files need does not exist in the store.
-      if (!(error instanceof StoreFault) || error.code !== "not_found" || rendered.size === 0) throw error;
+      // A folder that only rendered files need does not exist in the store, or nobody may list it.
+      const isDecision = error instanceof StoreFault && error.isDecision;
+      if (!isDecision || rendered.size === 0) throw error;
       return { value: rendered, untilMs: timers.now() };
     }
+  }
+
+  /** As {@link items}, without rendered files that have no content now. @throws StoreFault; FileError */
+  async listed(directory: DirectoryNode): Promise<Kept<ReadonlyMap<string, DirectoryItem>>> {
+    const { contents } = this.#parts;
+    const { value, untilMs } = await this.items(directory);
+    const shown = new Map(value);
+    await Promise.all(
+      value.entries().map(async ([name, item]) => {
+        if (item.kind !== "rendered") return;
+        await contents.rendered(item.path).catch((error: unknown) => {
+          if (error instanceof StoreFault && error.code === "not_rendered") shown.delete(name);
+        });
+      }),
+    );
+    return { value: shown, untilMs };
+  }
+
+  /** Whether a name is that of a rendered file, also of one without content now. */
+  isRendered(directory: DirectoryNode, name: string): boolean {
+    const known = directory.children.get(name);
+    const isOther = known?.kind === "directory" || (known !== undefined && known.source.kind !== "rendered");
+    return !isOther && this.#renderedItems(directory).get(name)?.kind === "rendered";
   }
 
   /** The node of a name. @throws FileError ENOENT, with the time for which the kernel may remember that; others */

@@ -60,7 +60,7 @@ export class FileSystem {
       }
       case "open": {
         const node = this.#file(nodeId);
-        if ((request.flags & (constants.O_WRONLY | constants.O_RDWR)) !== 0) throw new FileError("EROFS");
+        if ((request.flags & (constants.O_WRONLY | constants.O_RDWR)) !== 0) throw this.#readOnly(request);
         return reading.open(node, pid);
       }
       case "read": {
@@ -105,10 +105,25 @@ export class FileSystem {
       case "setxattr":
       case "removexattr":
       case "fallocate":
-        throw new FileError("EROFS");
+        throw this.#readOnly(request);
       default:
         throw new FileError("ENOSYS");
     }
+  }
+
+  /** The error of a change. Rendered files can be changed nowhere. */
+  #readOnly(request: FuseRequest): FileError {
+    const { nodes, directories } = this.#parts;
+    const isRendered = (id: bigint, name?: FileName): boolean => {
+      const node = nodes.get(id);
+      if (node?.kind !== "directory" || name?.text === undefined)
+        return node?.kind === "file" && node.source.kind === "rendered";
+      return directories.isRendered(node, name.text);
+    };
+    const { nodeId } = request.header;
+    const places: boolean[] = [isRendered(nodeId, "name" in request ? request.name : undefined)];
+    if (request.operation === "rename") places.push(isRendered(request.newParent, request.newName));
+    return new FileError(places.includes(true) ? "EACCES" : "EROFS");
   }
 
   /** @throws FileError ESTALE: the kernel does not use a node that it has forgotten */

@@ -46,6 +46,19 @@ export class KernelCache {
     this.#expireAll(this.#root, isRendered);
   }
 
+  /** There may be a rendered file now where the kernel knows that there is none. */
+  renderedAdded(path: string): void {
+    let directory = this.#root;
+    for (const name of path.split("/")) {
+      const child = directory.children.get(name);
+      if (child?.kind !== "directory") {
+        this.expire(directory, name);
+        return;
+      }
+      directory = child;
+    }
+  }
+
   expire(directory: DirectoryNode, name: string): void {
     this.#notify(encodeInvalidEntry(directory.id, name, this.#canExpire()));
   }

@@ -76,7 +76,7 @@ export class Reading {
     { operation, offset, size }: Extract<FuseRequest, { operation: "readdir" | "readdirplus" }>,
   ): Promise<Reply> {
     if (handle.items === undefined || offset === 0) {
-      const { value, untilMs } = await this.#directories.items(handle.node);
+      const { value, untilMs } = await this.#directories.listed(handle.node);
       handle.items = [...value];
       handle.untilMs = untilMs;
     }

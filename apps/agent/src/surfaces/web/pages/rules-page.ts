@@ -4,7 +4,7 @@ import type { NextChange } from "../../../sync/rule-control.ts";
 import { sitePage } from "./layout.ts";
 import { notices } from "./notices.ts";
 import { ruleUrl } from "./rule-url.ts";
-import { ruleState, rulesTable } from "./rules-table.ts";
+import { ruleState, rulesTable, targetFacts } from "./rules-table.ts";
 import { secretUrl } from "./secrets/links.ts";
 import { timeText } from "./time-text.ts";
 
@@ -87,7 +87,7 @@ function facts(rule: RuleView, now: string): Html {
       <dt>Target</dt>
       <dd>
         <code>${rule.target.path}</code>
-        <span class="small muted">${rule.target.format}, ${rule.target.mode}</span>
+        <span class="small muted">${targetFacts(rule.target)}</span>
       </dd>
     </div>
     <div>

@@ -52,7 +52,7 @@ function row(rule: RuleView, now: string): Html {
       dataCell(
         "Target",
         html`<code>${target.path}</code>
-          <div class="small muted">${target.format}, ${target.mode}</div>`,
+          <div class="small muted">${targetFacts(target)}</div>`,
       ),
       dataCell(
         "Last synced",
@@ -61,6 +61,11 @@ function row(rule: RuleView, now: string): Html {
       ),
     ],
   );
+}
+
+/** Facts about a rule's file, in words. */
+export function targetFacts({ format, mode, mounted }: RuleView["target"]): string {
+  return mounted ? `${format}, on the mount only` : `${format}, ${mode}`;
 }
 
 /** The state of a rule in words, with what is wrong. */
