@@ -100,7 +100,7 @@ describe("files that rules render on the mount", { timeout: TIMEOUT_MS }, () => 
   });
   after(() => stand.remove());
 
-  it("are read by the programs that they are for, each of exact size [agent 38.20]", async () => {
+  it("are read by the programs that they are for, each of exact size [agent 39.7]", async () => {
     const readings: [file: string, read: (path: string) => Promise<string>, value: string][] = [
       ["app/.env", (path) => python(path, "dotenv.dotenv_values(path)['password']"), PASSWORD],
       ["app/config.json", (path) => output("jq", "-j", ".password", path), PASSWORD],
@@ -149,7 +149,7 @@ describe("files that rules render on the mount", { timeout: TIMEOUT_MS }, () => 
     assert.equal(names.trim().split("\n").length, readings.length + 4, names);
   });
 
-  it("merge into a base file, which stays as it is, and follow its changes [agent 38.21]", async () => {
+  it("merge into a base file, which stays as it is, and follow its changes [agent 39.1]", async () => {
     const merged = await readFile(stand.at("kube/config"), "utf8");
     assert.equal(merged, KUBECONFIG.replace("token: old", `token: ${PASSWORD}`));
     assert.equal(await stand.place.read(".kube/config"), KUBECONFIG);
@@ -160,7 +160,7 @@ describe("files that rules render on the mount", { timeout: TIMEOUT_MS }, () => 
     );
   });
 
-  it("stay whole for an open reader, and show a change to the next one [agent 38.22]", async () => {
+  it("stay whole for an open reader, and show a change to the next one [agent 39.2]", async () => {
     const script = 'exec 3<"$0"; read -r _; cat <&3; echo; cat "$0"';
     const reader = spawn("sh", ["-c", script, stand.at("app/motto")], { stdio: ["pipe", "pipe", "inherit"] });
     const lines = createInterface({ input: reader.stdout })[Symbol.asyncIterator]();
@@ -193,7 +193,7 @@ describe("files that rules render on the mount", { timeout: TIMEOUT_MS }, () => 
     );
   });
 
-  it("cannot be read while their template fails, and the status names the rule [agent 38.23]", async () => {
+  it("cannot be read while their template fails, and the status names the rule [agent 39.3]", async () => {
     await put({ user: "nobody", password: PASSWORD });
     const failed = await untilState("count", "failed");
     assert.match(failed, /typo/);
@@ -203,7 +203,7 @@ describe("files that rules render on the mount", { timeout: TIMEOUT_MS }, () => 
     await untilState("count", "ok");
   });
 
-  it("are given only to the programs of allow, and the log names others [agent 38.24]", async () => {
+  it("are given only to the programs of allow, and the log names others [agent 39.4]", async () => {
     const path = stand.at("guarded/key");
     assert.match((await quick("cat", path)).stderr, /Permission denied/);
     assert.equal(
@@ -253,7 +253,7 @@ for each in tries:
     assert.equal(await readFile(path, "utf8"), MOTTO);
   });
 
-  it("give way to a secret of the same name, and the status says so [agent 38.25]", async () => {
+  it("give way to a secret of the same name, and the status says so [agent 39.5]", async () => {
     await put({ mine: "1" }, "app/config");
     await untilText(stand.at("app/config.json"), '{\n  "mine": "1"\n}\n');
     assert.match(
@@ -302,7 +302,7 @@ for each in tries:
         assert.ok(!text.includes(value), value);
   });
 
-  it("need a mount: without one config check and doctor say how to get it [agent 38.26]", async () => {
+  it("need a mount: without one config check and doctor say how to get it [agent 39.6]", async () => {
     const config = await stand.place.read(".config/daemon/config.yaml");
     await writeFile(
       `${stand.place.path}/.config/daemon/config.yaml`,

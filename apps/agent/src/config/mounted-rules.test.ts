@@ -112,7 +112,7 @@ describe("target.mount", () => {
     assert.match(one("mount: tools/hub.json", enrolment).join(), /the secret tools\/hub has this name/);
   });
 
-  it("is refused in a remote document, with base, unless the configuration trusts it fully", () => {
+  it("needs trust: full in a remote document, as base does", () => {
     const text = "rules: [{name: a, key: k, target: {mount: x, base: ~/.kube/config, format: yaml}}]";
     assert.throws(
       () => parseRemote("https://c.example", text, "rules"),
