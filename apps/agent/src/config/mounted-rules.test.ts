@@ -25,7 +25,7 @@ const one = (target: string, more = ""): string[] =>
   faults(config([["a", "demo/k", `format: yaml, ${target}`]], more));
 
 describe("target.mount", () => {
-  const good = [".env", "app/.env", "app/deep/er/config.json", "a b/ü/x", "x.d/y", `${"n".repeat(255)}`];
+  const good = [".env", "app/.env", "app/deep/er/config.json", "a b/ü/x", "x.d/y", "n".repeat(255)];
   for (const path of good)
     it(`takes ${JSON.stringify(path.slice(0, 30))}`, () => {
       assert.deepEqual(one(`mount: "${path}"`), []);
@@ -45,7 +45,7 @@ describe("target.mount", () => {
     ["a\\nb", /control characters/],
     ["a\\e[2Jb", /control characters/],
     [`a/${"n".repeat(256)}`, /each name must not be longer than 255 bytes/],
-    [`${"ü".repeat(128)}`, /each name must not be longer than 255 bytes/],
+    ["ü".repeat(128), /each name must not be longer than 255 bytes/],
     [`${"a/".repeat(1600)}x`, /must not be longer than 3000 bytes/],
   ];
   for (const [path, message] of bad)

@@ -169,8 +169,9 @@ export function isFileRule(rule: Rule): rule is FileRule {
 }
 
 /** The path of the file for people: as configured, or below `fuse.mountpoint`. */
-export function targetText({ target }: Rule, mountpoint: string): string {
-  return target.mount === undefined ? target.path : `${mountpoint}/${target.mount}`;
+export function targetText(rule: Rule, mountpoint: string): string {
+  const { path, mount } = rule.target;
+  return mount === undefined ? path : `${mountpoint}/${mount}`;
 }
 
 /** The secrets that a rule reads, as configured (a template's `secret "path"` may add more). */

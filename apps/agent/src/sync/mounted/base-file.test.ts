@@ -27,10 +27,10 @@ describe("readBaseFile", () => {
   });
 
   it("has another signature after a change", async () => {
-    const before = await readBaseFile("~/base", folder.path, mountpoint);
+    const original = await readBaseFile("~/base", folder.path, mountpoint);
     await writeFile(join(folder.path, "base"), "a: 22\n");
     const changed = await readBaseFile("~/base", folder.path, mountpoint);
-    assert.notEqual(changed.signature, before.signature);
+    assert.notEqual(changed.signature, original.signature);
     assert.ok(Math.abs(changed.modifiedMs - Date.now()) < 60_000);
   });
 
