@@ -47,7 +47,10 @@ try {
   server.view.set({
     rules: [
       ruleView("github-cli", { description: "Token of the gh command line", version: 12 }),
-      ruleView("npm", { key: "tools/npm", target: { path: "~/.npmrc", format: "ini", mode: "0600", mounted: false } }),
+      ruleView("npm", {
+        key: "tools/npm",
+        target: { path: "~/.npmrc", format: "ini", mode: "0600", mounted: false },
+      }),
       ruleView("kube", {
         state: "failed",
         error: "~/.kube/config:14:3: cannot be read as YAML",
