@@ -1,4 +1,4 @@
-import { copyFile, mkdir, readFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BOX_IMAGE, boxArchive, insist, type ContainerEngine } from "./container-engine.ts";
 import { onPath } from "./peer-programs.ts";
@@ -81,9 +81,11 @@ export async function startDockerd(): Promise<Dockerd> {
     kill: async () => {
       process.kill(peer.pid, "SIGKILL");
       await peer.ended;
-      // The next dockerd would wait 15 s for it.
-      const containerd = Number(await readFile(at("exec/containerd/containerd.pid"), "utf8").catch(() => ""));
+      const pidFile = at("exec/containerd/containerd.pid");
+      const containerd = Number(await readFile(pidFile, "utf8").catch(() => ""));
       if (containerd > 1) process.kill(containerd, "SIGKILL");
+      // Until its parent collects it, it counts as running: the next dockerd would wait 15 s for its answer, and fail.
+      await rm(pidFile, { force: true });
     },
     pause: async () => void (await peer.stop()),
     resume: async () => {
