@@ -1,8 +1,8 @@
 import { ConfigError, formatProblem, validateConfig } from "@devplat/config";
 import type { Context, MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import type { z } from "zod";
 import type { Environment } from "./environment.ts";
+import { refuseLargeBody } from "./refuse-large-body.ts";
 import { PROBLEMS, type Problem } from "./problem.ts";
 import { problemResponse } from "./problem-response.ts";
 
@@ -11,10 +11,7 @@ const MAX_SMALL_BODY_BYTES = 64 * 1024;
 
 /** Refuses a longer body before it is read. */
 export function smallBodyLimit(): MiddlewareHandler<Environment> {
-  return bodyLimit({
-    maxSize: MAX_SMALL_BODY_BYTES,
-    onError: (c) => problemResponse(c, PROBLEMS.smallBodyTooLarge),
-  });
+  return refuseLargeBody(MAX_SMALL_BODY_BYTES, (c) => problemResponse(c, PROBLEMS.smallBodyTooLarge));
 }
 
 /** A request that is refused before it reaches its use case. */

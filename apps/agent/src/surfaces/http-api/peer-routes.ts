@@ -1,11 +1,11 @@
 import { isLoopbackHost } from "@devplat/web-kit";
 import { Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { ACTION_KINDS, type ActionKind } from "../../config/sections/action-kinds.ts";
 import { actionPath, parseAction } from "../peer-actions/action.ts";
 import { failureOf } from "../peer-actions/failure.ts";
 import { MAX_FORM_BYTES, isForm, parseForm } from "../peer-actions/form.ts";
 import type { LocalActions } from "../peer-actions/local-actions.ts";
+import { refuseLargeBody } from "./refuse-large-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { PROBLEMS } from "./problem.ts";
@@ -34,10 +34,7 @@ export function peerRoutes(
 ): Hono<Environment> {
   const { actions, accessCheck, surface } = parts;
   const app = new Hono<Environment>();
-  const limit = bodyLimit({
-    maxSize: MAX_FORM_BYTES,
-    onError: (c) => problemResponse(c, PROBLEMS.formTooLarge),
-  });
+  const limit = refuseLargeBody(MAX_FORM_BYTES, (c) => problemResponse(c, PROBLEMS.formTooLarge));
   for (const kind of kinds) {
     app.post(actionPath(kind), limit, async (c) => {
       if (!isOriginAccepted(parts, c.req.header("Origin"), c.req.header("Sec-Fetch-Site")))

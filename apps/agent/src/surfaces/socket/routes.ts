@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
+import { refuseLargeBody } from "../http-api/refuse-large-body.ts";
 import { problemResponse } from "../http-api/problem-response.ts";
 import { readiness } from "../http-api/status/health.ts";
 import { peerRoutes } from "../http-api/peer-routes.ts";
@@ -15,7 +15,7 @@ import type { PeerOffer } from "../../config/sections/peer-offers.ts";
 export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
   const { view, logger } = parts;
   const app = new Hono<Environment>();
-  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => problemResponse(c, PROBLEMS.bodyTooLarge) }));
+  app.use(refuseLargeBody(MAX_BODY_BYTES, (c) => problemResponse(c, PROBLEMS.bodyTooLarge)));
   app.get("/healthz", (c) => c.json({ status: "ok" }));
   app.get("/readyz", (c) => {
     const status = readiness(view.status());

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { STRICT_CSP } from "@devplat/web-kit";
 import { parseFields, type SecretStore } from "@devplat/secret-store";
+import { run } from "@devplat/testkit";
 import type { RouteParts } from "./routes/route-parts.ts";
 import { MemoryRemotes, remoteView } from "../forwards/memory-remotes.test-kit.ts";
 import { parseListenAddress } from "./listen-address.ts";
@@ -361,7 +362,43 @@ describe("limits", () => {
   });
 
   it("a request body: 1 MiB [agent 35.25]", async () => {
-    const body = "x".repeat(1024 * 1024 + 1);
-    assert.equal((await change("POST", "/api/v1/secrets/tools/large", { body })).status, 413);
+    const document = (size: number): string => `{"fields":{"a":"${"x".repeat(size - 20)}"}}`.padEnd(size);
+    const largest = { body: document(1024 * 1024) };
+    assert.equal((await change("POST", "/api/v1/secrets/tools/large", largest)).status, 201);
+    const larger = { body: document(1024 * 1024 + 1) };
+    assert.equal((await change("POST", "/api/v1/secrets/tools/larger", larger)).status, 413);
   });
+
+  // Clients that send the whole body before they read the response, as most do.
+  const PYTHON = [
+    "import http.client, sys",
+    "size, how = int(sys.argv[2]), sys.argv[3]",
+    "c = http.client.HTTPConnection(sys.argv[1])",
+    "body = b'x' * size",
+    "chunks = (body[i:i + 65536] for i in range(0, size, 65536))",
+    "c.request('PUT', '/api/v1/secrets/tools/large', body if how == 'length' else chunks)",
+    "r = c.getresponse()",
+    "print(r.status, r.read().decode())",
+  ].join("\n");
+  for (const size of [1024 * 1024 + 1, 1_100_000, 6 * 1024 * 1024]) {
+    for (const how of ["length", "chunks"]) {
+      it(`${size} bytes by ${how}: Python and curl see the 413 [agent 35.25]`, async () => {
+        const { host } = new URL(server.url);
+        const python = await run("python3", ["-c", PYTHON, host, String(size), how]);
+        assert.match(python.stdout, /^413 .*body_too_large/, python.stderr);
+        const header = how === "length" ? "Expect:" : "Transfer-Encoding: chunked";
+        const curl = await run(
+          "curl",
+          [
+            ...["--silent", "--show-error", "--request", "PUT", "--data-binary", "@-"],
+            ...["--header", header, "--header", "Expect:"],
+            `${server.url}/api/v1/secrets/tools/large`,
+          ],
+          { input: "x".repeat(size) },
+        );
+        assert.equal(curl.code, 0, curl.stderr);
+        assert.match(curl.stdout, /body_too_large/);
+      });
+    }
+  }
 });

@@ -1,6 +1,6 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
+import { refuseLargeBody } from "../../http-api/refuse-large-body.ts";
 import { sessionCookie, type EventFrame } from "@devplat/web-kit";
 import { NOT_TRIED_YET } from "../../../auth/sign-in.ts";
 import { headersOnly } from "../../http-api/headers-only.ts";
@@ -51,7 +51,7 @@ export function routes(parts: RouteParts): Hono<Environment> {
   const app = new Hono<Environment>();
 
   const limitedTo = (maxSize: number): MiddlewareHandler<Environment> =>
-    bodyLimit({ maxSize, onError: (c) => problemResponse(c, parts, PROBLEMS.bodyTooLarge) });
+    refuseLargeBody(maxSize, (c) => problemResponse(c, parts, PROBLEMS.bodyTooLarge));
   const [limitBody, limitForm] = [limitedTo(MAX_BODY_BYTES), limitedTo(MAX_FORM_BYTES)];
   app.use((c, next) => (mayHoldDraft(c) ? limitForm(c, next) : limitBody(c, next)));
 
