@@ -390,8 +390,16 @@ describe("limits", () => {
         const curl = await run(
           "curl",
           [
-            ...["--silent", "--show-error", "--request", "PUT", "--data-binary", "@-"],
-            ...["--header", header, "--header", "Expect:"],
+            "--silent",
+            "--show-error",
+            "--request",
+            "PUT",
+            "--data-binary",
+            "@-",
+            "--header",
+            header,
+            "--header",
+            "Expect:",
             `${server.url}/api/v1/secrets/tools/large`,
           ],
           { input: "x".repeat(size) },

@@ -1,6 +1,6 @@
 import { exists, formatDuration, writeAtomically } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
-import { ConfigError, validateConfig } from "@devplat/config";
+import { ConfigError, formatProblem, validateConfig } from "@devplat/config";
 import { parseConfigDocument } from "@devplat/config/document";
 import {
   DocumentEditError,
@@ -178,7 +178,9 @@ export class RemotesFile {
 
   #asFileError(error: unknown): unknown {
     if (!(error instanceof ConfigError)) return error;
-    return this.#invalid(error.message, error.problems[0]?.line ?? 0, error);
+    // One line: status and pages show it as one.
+    const faults = error.problems.map(formatProblem).join("; ");
+    return this.#invalid(faults, error.problems[0]?.line ?? 0, error);
   }
 
   #invalid(message: string, line: number, cause?: unknown): RemotesFileError {
