@@ -20,13 +20,13 @@ after(() => stand.stop());
 describe("a kill -9 of the daemon", { timeout: TIMEOUT_MS }, () => {
   for (const call of CALLS) {
     it(`during ${call[0]} leaves a state with which the same call succeeds`, async () =>
-      void (await stand.killDaemon(call)));
+      void (await stand.assertKillOfDaemon(call)));
   }
 });
 
 describe("a kill -9 of dockerd", { timeout: TIMEOUT_MS }, () => {
   for (const command of COMMANDS) {
     it(`during ${command[0]} ${command[1]} leaves usable volumes`, async () =>
-      void (await stand.killDockerd(command)));
+      void (await stand.assertKillOfDockerd(command)));
   }
 });

@@ -72,7 +72,7 @@ export class KillStand {
   }
 
   /** Kills the daemon during a call of the plugin. @returns whether the call had been answered before */
-  async killDaemon([name, body]: (typeof CALLS)[number]): Promise<boolean> {
+  async assertKillOfDaemon([name, body]: (typeof CALLS)[number]): Promise<boolean> {
     const { stand } = this;
     const call = stand.call(name, body);
     await sleep(this.#random() * CALL_MS);
@@ -95,7 +95,7 @@ export class KillStand {
   }
 
   /** Kills dockerd and its containerd during a command. @returns whether the command had succeeded before */
-  async killDockerd([kind, ...rest]: (typeof COMMANDS)[number]): Promise<boolean> {
+  async assertKillOfDockerd([kind, ...rest]: (typeof COMMANDS)[number]): Promise<boolean> {
     const { docker, stand } = this;
     const command = [...kind.split(" ").slice(1), ...rest];
     const under = docker.run(...command);

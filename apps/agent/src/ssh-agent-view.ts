@@ -30,6 +30,9 @@ export const sshAgentStatusSchema = z
   .object({
     socket: text,
     sockets: z.array(text).describe("All sockets, the first one above included"),
+    socket_problems: z
+      .array(z.object({ socket: text, reason: text }))
+      .describe("Sockets that could not be opened; a reload tries again"),
     locked: z.boolean(),
     sources: z.array(
       z.object({

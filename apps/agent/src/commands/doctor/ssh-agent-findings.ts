@@ -39,6 +39,9 @@ export async function examineSshAgent(
     return { warning: `OpenSSH ${text} is older than 8.9: keys with 'hosts' are withheld from it` };
   });
   const { ssh_agent: status } = await readDaemonStatus(places, config);
+  for (const { socket: path, reason } of status?.socket_problems ?? []) {
+    await findings.attempt(`SSH agent's socket ${path}`, async () => ({ fault: reason }));
+  }
   for (const { name, error } of status?.sources ?? []) {
     await findings.attempt(`keys of ${name}`, async () => (error === null ? "" : { fault: error }));
   }

@@ -1,4 +1,4 @@
-import { tableLines } from "@devplat/base/terminal";
+import { tableLines, visible } from "@devplat/base/terminal";
 import { BRAND } from "../../brand.ts";
 import type { AgentStatus } from "../../status.ts";
 
@@ -12,11 +12,12 @@ const SHOWN_REFUSALS = 3;
 /** The block of `agent status`; empty while the SSH agent is off. */
 export function sshAgentLines(status: Status | undefined): string[] {
   if (status === undefined) return [];
-  const { sockets, withheld, refusals, signatures } = status;
+  const { sockets, socket_problems: problems, withheld, refusals, signatures } = status;
   return [
     "",
     "SSH Agent",
     ...sockets.map((socket) => `  Socket:     ${socket}`),
+    ...problems.map(({ socket, reason }) => `  Not open:   ${socket}: ${visible(reason)}`),
     `  Signatures: ${signatures.signed} made, ${signatures.refused} refused`,
     ...(withheld === 0 ? [] : [`  Withheld:   ${withheld} times, because the client sent no session-bind`]),
     ...refusals

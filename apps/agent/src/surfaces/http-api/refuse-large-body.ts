@@ -3,7 +3,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type { Environment } from "./environment.ts";
 
-/** Of a body that is refused, up to this many bytes are read and dropped, for up to this time in milliseconds. */
+/** Maximum rest of a refused body that is read and dropped, in bytes, and the time for it in milliseconds. */
 const MAX_DROPPED_BYTES = 8 * 1024 * 1024;
 const DROP_LIMIT_MS = 3000;
 

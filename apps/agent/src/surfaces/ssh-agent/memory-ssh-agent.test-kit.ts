@@ -33,6 +33,7 @@ export function sshAgentStatus(change: Partial<SshAgentStatus> = {}): SshAgentSt
   return {
     socket: "/run/user/1000/daemon/ssh-agent.sock",
     sockets: ["/run/user/1000/daemon/ssh-agent.sock"],
+    socket_problems: [],
     locked: false,
     sources: [],
     signatures: { signed: 0, refused: 0 },

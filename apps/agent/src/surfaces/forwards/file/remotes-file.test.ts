@@ -62,7 +62,7 @@ describe("ssh.yaml", () => {
       await put("remotes:\n  - host: a\n");
       assert.equal((await file.read()).length, 1);
       await writeFile(path, blank);
-      for (const action of [file.read(), file.add(entry("b")), file.remove("a")])
+      for (const action of [() => file.read(), () => file.add(entry("b")), () => file.remove("a")])
         await assert.rejects(action, { code: "file_invalid", message: /is empty: write 'remotes: \[\]'/ });
       assert.equal(await text(), blank);
       // Another program has seen no entries, so none are lost.
@@ -96,10 +96,10 @@ describe("ssh.yaml", () => {
     const broken = "remotes:\n  - host: a\n    prot: 22\n";
     await put(broken);
     for (const action of [
-      file.read(),
-      file.add(entry("b")),
-      file.update("a", { port: 1 }),
-      file.remove("a"),
+      () => file.read(),
+      () => file.add(entry("b")),
+      () => file.update("a", { port: 1 }),
+      () => file.remove("a"),
     ]) {
       await assert.rejects(action, (error) => {
         assert.ok(error instanceof RemotesFileError);
@@ -109,6 +109,14 @@ describe("ssh.yaml", () => {
       });
     }
     assert.equal(await text(), broken);
+  });
+
+  it("several faults are one line", async () => {
+    await put("remotes:\n  - host: a\n    prot: 22\n  - host: b\n    port: none\n");
+    await assert.rejects(file.read(), {
+      code: "file_invalid",
+      message: /^[^\n]*:3:5: remotes\[0\]\.prot: [^\n]*; [^\n]*:5:5: remotes\[1\]\.port: [^\n]*$/,
+    });
   });
 
   it("of two concurrent adds of one host, one wins", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { chmod, mkdir } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -307,15 +307,31 @@ describe("the socket itself", () => {
     assert.match((await next.run("ssh-add", ["-l"])).stdout, /no identities/);
   });
 
-  it("a configured socket that cannot be opened leaves nothing after a failed start", async () => {
+  it("a further socket that cannot be opened is in the status, and the others serve", async () => {
     await using keys = await keysFolder();
-    const path = join(keys.path, "main.sock");
+    const open = join(keys.path, "open");
+    await mkdir(open);
+    await chmod(open, 0o777);
+    const path = join(open, "narrow.sock");
+    await using stand = await startSshAgent({ sources: [], settings: { sockets: [{ path, keys: [] }] } });
+    assert.match((await stand.run("ssh-add", ["-l"])).stdout, /no identities/);
+    const [problem] = stand.agent.status().socket_problems;
+    assert.equal(problem?.socket, path);
+    assert.match(problem?.reason ?? "", /open/);
+    await chmod(open, 0o700);
+    await stand.agent.reload();
+    assert.deepEqual(stand.agent.status().socket_problems, []);
+    assert.ok(existsSync(path));
+  });
+
+  it("without its main socket nothing is left after the failed start", async () => {
+    await using keys = await keysFolder();
+    const path = join(keys.path, "narrow.sock");
     const failed = startSshAgent({
       sources: [],
-      settings: { path, sockets: [{ path: `${keys.path}/${"x".repeat(120)}`, keys: [] }] },
+      settings: { path: `${keys.path}/${"x".repeat(120)}`, sockets: [{ path, keys: [] }] },
     });
     await assert.rejects(failed, { code: "socket_refused" });
     assert.equal(existsSync(path), false);
-    await assert.rejects(readFile(path), { code: "ENOENT" });
   });
 });

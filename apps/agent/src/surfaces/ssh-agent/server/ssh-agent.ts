@@ -4,6 +4,7 @@ import type { Clock, Logger, Secret } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import { decodeKnownHosts } from "@devplat/ssh-protocol";
 import type { SshAgentStatus } from "../../../ssh-agent-view.ts";
+import { publicMessage } from "../../../errors.ts";
 import type { IdentitySource } from "../identity.ts";
 import type { PeerProcess } from "../peer-process/peer-process.ts";
 import { KnownHostsFiles } from "../policy/known-hosts-files.ts";
@@ -74,6 +75,8 @@ export class SshAgent implements SshAgentControl {
   /** By path. */
   readonly #sockets = new Map<string, OpenSocket>();
   readonly #forwards = new Map<string, OpenSocket>();
+  /** Why sockets of the configuration could not be opened, by path. */
+  readonly #problems = new Map<string, string>();
   #relays: readonly RelayedAgent[] = [];
   #following = new AbortController();
   #withheld = 0;
@@ -99,7 +102,7 @@ export class SshAgent implements SshAgentControl {
     };
   }
 
-  /** Opens the sockets. After a failure none of them is left. @throws AgentError `socket_in_use` | `socket_refused` */
+  /** Opens the sockets. Without the main one none is left. @throws AgentError `socket_in_use` | `socket_refused` for the main one */
   async start(): Promise<void> {
     await this.#changes.run(async () => {
       try {
@@ -158,6 +161,7 @@ export class SshAgent implements SshAgentControl {
     return {
       socket: main,
       sockets: [main, ...sockets.map((each) => each.path)],
+      socket_problems: [...this.#problems].map(([socket, reason]) => ({ socket, reason })),
       locked: lock.isLocked,
       sources: [
         ...this.#parts
@@ -210,7 +214,7 @@ export class SshAgent implements SshAgentControl {
   }
 
   async #applySettings(): Promise<void> {
-    const { settings, descriptor, clock } = this.#parts;
+    const { settings, descriptor, clock, logger } = this.#parts;
     const { path, relay, sockets } = settings();
     this.#followSources();
     this.#relays = relay.map(
@@ -224,15 +228,30 @@ export class SshAgent implements SshAgentControl {
       await server.stop();
     }
     const scope = { sources: undefined, relays: this.#relays, knownHosts: [] };
-    await this.#open(this.#sockets, main, descriptor, scope);
+    this.#problems.clear();
+    await this.#openConfigured(main, descriptor, scope);
     for (const { path: more, keys } of sockets) {
-      await this.#open(this.#sockets, more, undefined, { sources: keys, relays: [], knownHosts: [] });
+      const narrow = { sources: keys, relays: [], knownHosts: [] };
+      await this.#openConfigured(more, undefined, narrow).catch((error: unknown) =>
+        logger.error({ socket: more, err: error }, "socket of the SSH agent cannot be opened"),
+      );
     }
   }
 
   /** A socket of a supervisor stays the main one: the configured path does not count then. */
   #mainName(path: string): string {
     return this.#parts.descriptor === undefined ? path : ACTIVATED;
+  }
+
+  /** Opens a socket of the configuration. The status shows a failure. @throws AgentError */
+  async #openConfigured(path: string, descriptor: number | undefined, scope: SocketScope): Promise<void> {
+    try {
+      await this.#open(this.#sockets, path, descriptor, scope);
+    } catch (error) {
+      this.#problems.set(path, publicMessage(error));
+      this.#notify();
+      throw error;
+    }
   }
 
   /** Opens a socket, or gives an open one its scope. Connections keep the scope that they began with. */
