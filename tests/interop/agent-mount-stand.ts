@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { openEmbeddedStore, parseFields, userRoot, type SecretStore } from "@devplat/secret-store";
+import { openEmbeddedStore, parseFields, printJson, userRoot, type SecretStore } from "@devplat/secret-store";
 import { run, tempFolder, until, type Finished, type Vault } from "@devplat/testkit";
 import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
 
@@ -13,6 +13,8 @@ export interface StandStore {
   prepare(place: Home): Promise<void>;
   write(place: Home, path: string, fields: string): Promise<void>;
   delete(place: Home, path: string): Promise<void>;
+  /** The fields of a secret; undefined without it. */
+  fieldsOf(place: Home, path: string): Promise<unknown>;
 }
 
 /** A daemon with a mount at `~/.daemon`. */
@@ -24,6 +26,8 @@ export interface MountStand {
   start(): Promise<void>;
   /** Writes a secret into the store, past the daemon. `fields` is a JSON object. */
   store(path: string, fields: string): Promise<void>;
+  /** The fields of a secret as the store has them, read past the daemon; undefined without the secret. */
+  stored(path: string): Promise<unknown>;
   /** Removes a secret from the store. */
   forget(path: string): Promise<void>;
   /** Path on the mount. */
@@ -61,6 +65,7 @@ ${more}`);
       stand.agent = await start();
     },
     store: (path, fields) => store.write(place, path, fields),
+    stored: (path) => store.fieldsOf(place, path),
     forget: (path) => store.delete(place, path),
     at: (...names) => join(mountpoint, ...names),
     remove: async () => {
@@ -83,6 +88,11 @@ const EMBEDDED: StandStore = {
   delete: async (place, path) => {
     await using store = await openEmbedded(place);
     await store.delete(path);
+  },
+  fieldsOf: async (place, path) => {
+    await using store = await openEmbedded(place);
+    const found = await store.read(path).catch(() => undefined);
+    return found === undefined ? undefined : JSON.parse(printJson(found.fields));
   },
 };
 
@@ -120,6 +130,10 @@ export class VaultStandStore implements StandStore {
     const { data } = JSON.parse(text) as { data?: { data: unknown; metadata: { version: number } } };
     if (data === undefined || data.data === null) return undefined;
     return { fields: data.data, version: data.metadata.version };
+  }
+
+  async fieldsOf(_place: Home, path: string): Promise<unknown> {
+    return (await this.read(path))?.fields;
   }
 
   /** Names of secrets and folders in a folder. */

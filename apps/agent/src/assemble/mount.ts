@@ -10,6 +10,7 @@ import { MountRequests } from "../surfaces/mount/mount-requests.ts";
 import { mountIdentity, mountpointOf } from "../surfaces/mount/mount-status.ts";
 import { MOUNT_SERVER, ownProgram } from "../own-program.ts";
 import type { MountedFiles } from "../sync/mounted/mounted-files.ts";
+import { noteOwnWrite, type OwnWritesParts } from "./own-writes.ts";
 import type { StoreWatch } from "../sync/store-watch.ts";
 
 /** Concurrent requests of the mount to the store. */
@@ -21,12 +22,13 @@ export interface MountFoundation extends Pick<StoreParts, "store"> {
   readonly current: () => LoadedConfig;
   readonly changes: StoreWatch;
   readonly mounted: MountedFiles;
+  readonly daemon: OwnWritesParts["daemon"];
 }
 
 /** Builds the mount. Only a daemon with `fuse.enabled` loads this file. */
 export function assembleMount(
   host: Host,
-  { store, current, changes, mounted }: MountFoundation,
+  { store, current, changes, mounted, daemon }: MountFoundation,
 ): FilesystemMount {
   const { clock, logger, places } = host;
   const secrets = new CachedSecrets({ store, changes, clock }, { ttlMs: 0, parallel: PARALLEL });
@@ -36,13 +38,13 @@ export function assembleMount(
     // Where the mount may write, MountRequests decides.
     policy: new WritePolicy([], owned),
     logger,
-    onChange: () => changes.announce({ path: "", kind: "written" }),
+    onChange: noteOwnWrite({ changes, daemon }),
   });
   const requests = new MountRequests({
     secrets,
     editor,
     isOwned: (path) => owned().includes(path),
-    mayWrite: () => false,
+    mayWrite: () => current().config.fuse.read_write,
     rendered: mounted,
     logger,
   });
@@ -53,9 +55,9 @@ export function assembleMount(
     unmounter: new LazyUnmounter({ identity: mountIdentity(), clock, logger }),
     settings: () => {
       const { config } = current();
-      const { layout, cache_ttl: cacheTtlMs } = config.fuse;
+      const { layout, cache_ttl: cacheTtlMs, read_write: mayWrite } = config.fuse;
       const mountpoint = mountpointOf(config, places);
-      return { mountpoint, mayWrite: false, layout, cacheTtlMs, rendered: mounted.shown() };
+      return { mountpoint, mayWrite, layout, cacheTtlMs, rendered: mounted.shown(), owned: owned() };
     },
     clock,
     logger,

@@ -2,6 +2,7 @@ import { CsrfTokens, EventStreams } from "@devplat/web-kit";
 import type { Lending } from "./lending.ts";
 import type { StoreParts } from "./store.ts";
 import { assembleWeb, type WebParts } from "./web.ts";
+import { noteOwnWrite } from "./own-writes.ts";
 import type { Host } from "../host.ts";
 import { signOut } from "../auth/sign-out.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -97,11 +98,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
       store,
       policy: new WritePolicy(config.web.editable_paths, () => Object.keys(current().config.enrolments)),
       logger,
-      // A store with an event stream reports this change too.
-      onChange: () => {
-        changes.announce({ path: "", kind: "written" });
-        if (daemon.status().sync.events !== "connected") daemon.wake();
-      },
+      onChange: noteOwnWrite({ changes, daemon }),
     }),
     signIn,
     enrolments,

@@ -1,5 +1,5 @@
 import type { Logger } from "@devplat/base";
-import { SecretStoreError, type Fields } from "@devplat/secret-store";
+import { SecretStoreError, type Fields, type SecretChange } from "@devplat/secret-store";
 import type { ObservedStore } from "./observed-store.ts";
 import type { WritePolicy } from "./write-policy.ts";
 
@@ -10,8 +10,8 @@ export interface SecretEditorParts {
   readonly store: ObservedStore;
   readonly policy: WritePolicy;
   readonly logger: Logger;
-  /** Called after every change, so that rules of the secret need not wait for the next poll. */
-  readonly onChange: () => void;
+  /** Called after every change of a secret, so that its rules need not wait for the next poll. */
+  readonly onChange: (change: SecretChange) => void;
 }
 
 /**
@@ -22,7 +22,7 @@ export class SecretEditor {
   readonly store: ObservedStore;
   readonly policy: WritePolicy;
   readonly logger: Logger;
-  readonly #onChange: () => void;
+  readonly #onChange: (change: SecretChange) => void;
 
   constructor(parts: SecretEditorParts) {
     this.store = parts.store;
@@ -59,13 +59,13 @@ export class SecretEditor {
   async remove(path: string, by: Surface): Promise<void> {
     await this.store.delete(path);
     this.logger.info({ path, by }, "secret deleted");
-    this.#onChange();
+    this.#onChange({ path, kind: "deleted" });
   }
 
   async #write(path: string, fields: Fields, ifVersion: number, by: Surface): Promise<number> {
     const { version } = await this.store.write(path, fields, { ifVersion });
     this.logger.info({ path, version, by }, ifVersion === 0 ? "secret created" : "secret written");
-    this.#onChange();
+    this.#onChange({ path, kind: "written" });
     return version;
   }
 }

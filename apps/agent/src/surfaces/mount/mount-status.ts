@@ -27,7 +27,7 @@ export async function fuseStatus(
   const mountpoint = mountpointOf(config, places);
   return {
     mountpoint,
-    access: "read-only",
+    access: fuse.read_write ? "read-write" : "read-only",
     layout: fuse.layout,
     cache_ttl_seconds: fuse.cache_ttl / 1000,
     mounted: await isMounted(mountpoint),

@@ -10,6 +10,8 @@ export interface MountSettings {
   /** Time for which listings and documents are used again, in milliseconds. */
   readonly cacheTtlMs: number;
   readonly rendered: readonly RenderedFileSettings[];
+  /** Paths of secrets that enrolments own. Nobody else writes them. */
+  readonly owned: readonly string[];
 }
 
 /** A file that a rule renders below the mount, and that is on no disk. */

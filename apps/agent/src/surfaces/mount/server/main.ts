@@ -5,6 +5,8 @@ import { runMountServer } from "./mount-server.ts";
 
 /** The process that serves the mount. Its memory holds secrets. @returns the exit code */
 export async function main(): Promise<number> {
+  // A terminal and systemd signal all processes. This one ends after the daemon, which first has it store new files.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
   preventCoreDumps(silentLogger);
   await runMountServer(CHANNEL_DESCRIPTOR);
   return 0;

@@ -1,6 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { messageOf } from "@devplat/base";
-import { decodeRequest, FuseProtocolError, type FuseRequest } from "@devplat/fuse-protocol";
+import {
+  decodeRequest,
+  FuseProtocolError,
+  type FuseOperation,
+  type FuseRequest,
+} from "@devplat/fuse-protocol";
 import { BRAND } from "../../../brand.ts";
 import { AgentError, publicMessage } from "../../../errors.ts";
 import type { DaemonMessage, MountSettings } from "../channel/messages.ts";
@@ -16,6 +21,7 @@ import { FileError } from "../tree/file-error.ts";
 import { FileSystem, MAX_WRITE_BYTES, type MountHandle } from "../tree/file-system.ts";
 import { HandleTable } from "../tree/handle-table.ts";
 import { KernelCache } from "../tree/kernel-cache.ts";
+import { NamedNodes } from "../tree/named-nodes.ts";
 import { NodeTable, ROOT_ID } from "../tree/node-table.ts";
 import type { DirectoryNode, MountNode } from "../tree/nodes.ts";
 import { OpenAudit } from "../tree/open-audit.ts";
@@ -24,6 +30,10 @@ import type { Reply } from "../tree/reply.ts";
 import { ChannelEnd } from "./channel-end.ts";
 import { DaemonLink } from "./daemon-link.ts";
 import { ReplySender } from "./reply-sender.ts";
+import { Overlay } from "../tree/writing/overlay.ts";
+import { Reopenings } from "../tree/writing/reopenings.ts";
+import { Writing } from "../tree/writing/writing.ts";
+import { RequestedNodes } from "../tree/requested-nodes.ts";
 import { Timers } from "../timers.ts";
 
 /** Requests of the kernel that are answered before other work gets its turn. */
@@ -87,6 +97,19 @@ async function firstSettings(channel: ChannelEnd): Promise<MountSettings | undef
   }
 }
 
+/** Operations whose result the caller must get to know. */
+const CHANGING: ReadonlySet<FuseOperation> = new Set([
+  "create",
+  "flush",
+  "fsync",
+  "mkdir",
+  "release",
+  "rename",
+  "rmdir",
+  "setattr",
+  "unlink",
+]);
+
 class MountServer {
   readonly #channel: ChannelEnd;
   readonly #device: FuseDevice;
@@ -96,11 +119,16 @@ class MountServer {
   readonly #kernelCache: KernelCache;
   readonly #fileSystem: FileSystem;
   readonly #replies: ReplySender;
+  readonly #writing: Writing;
   /** Requests without a reply yet, by number. The kernel may interrupt them. */
   readonly #running = new Set<bigint>();
+  /** Those of them that change something, and are completed also if the caller was interrupted. */
+  readonly #changing = new Set<bigint>();
   /** Number of names that no file can have, of each folder and secret that was read. Those without one are not in it. */
   readonly #omitted = new Map<string, number>();
   #settings: MountSettings;
+  /** The report that was sent last. */
+  #reported = "";
   #minor = 0;
 
   constructor(channel: ChannelEnd, device: FuseDevice, settings: MountSettings) {
@@ -117,9 +145,15 @@ class MountServer {
       lookups: 1n,
       opens: 0,
     };
-    const nodes = new NodeTable<MountNode>(root, (node) => {
-      if (node.parent?.children.get(node.name) === node) node.parent.children.delete(node.name);
-    });
+    const nodes = new NodeTable<MountNode>(
+      root,
+      (node) => {
+        if (node.parent?.children.get(node.name) === node) node.parent.children.delete(node.name);
+      },
+      (node) => {
+        if (node.parent?.children.has(node.name) === false) node.parent.children.set(node.name, node);
+      },
+    );
     const handles = new HandleTable<MountHandle>();
     const timers = this.#timers;
     this.#link = new DaemonLink((message) => channel.send(message), timers);
@@ -132,21 +166,52 @@ class MountServer {
       },
       (path, count) => this.#noteOmitted(path, count),
     );
-    const notify = (notification: Buffer): void => {
-      device.notify(notification).catch((error: unknown) => this.#report(error));
+    const notify = async (notification: Buffer): Promise<void> => {
+      try {
+        await device.notify(notification);
+      } catch (error) {
+        this.#report(error);
+      }
     };
     this.#kernelCache = new KernelCache(root, notify, () => this.#minor >= 38);
     const rendered = (): MountSettings["rendered"] => this.#settings.rendered;
-    const directories = new Directories({ contents: this.#contents, nodes, timers, rendered });
+    const contents = this.#contents;
+    const overlay = new Overlay(timers);
+    const reopenings = new Reopenings(timers);
+    const named = new NamedNodes(nodes, reopenings);
+    const directories = new Directories({ contents, nodes: named, timers, rendered, overlay });
     const audit = new OpenAudit((open) => channel.send({ kind: "opened", open }), timers);
-    const reading = new Reading(directories, audit, rendered);
-    this.#fileSystem = new FileSystem({ nodes, handles, directories, reading });
+    const reading = new Reading(directories, audit, rendered, reopenings);
+    const requested = new RequestedNodes(nodes);
+    const uid = process.geteuid?.() ?? 0;
+    const gid = process.getegid?.() ?? 0;
+    const isOwned = (path: string): boolean => this.#settings.owned.includes(path);
+    this.#writing = new Writing({
+      requests: this.#link,
+      contents,
+      directories,
+      nodes: named,
+      overlay,
+      reopenings,
+      kernelCache: this.#kernelCache,
+      audit,
+      requested,
+      timers,
+      isOwned,
+      onChange: () => this.#sendReport(),
+      uid,
+      gid,
+      nowMs: () => Date.now(),
+    });
+    const changes = settings.mayWrite ? this.#writing.changes : undefined;
+    this.#fileSystem = new FileSystem({ nodes, handles, directories, requested, reading, changes });
     this.#replies = new ReplySender({
       device,
       nodes,
       handles,
-      uid: process.geteuid?.() ?? 0,
-      gid: process.getegid?.() ?? 0,
+      uid,
+      gid,
+      isOwned,
       mayWrite: settings.mayWrite,
       mountedMs: Date.now(),
     });
@@ -209,9 +274,11 @@ class MountServer {
       return;
     }
     this.#running.add(unique);
+    if (CHANGING.has(request.operation)) this.#changing.add(unique);
     reply.then(
       (value) => this.#finish(unique, value),
       (error: unknown) => {
+        this.#changing.delete(unique);
         if (this.#running.delete(unique)) this.#fail(unique, error);
       },
     );
@@ -223,12 +290,14 @@ class MountServer {
   }
 
   #finish(unique: bigint, reply: Reply): void {
+    this.#changing.delete(unique);
     if (this.#running.delete(unique)) this.#replies.send(unique, reply);
     else this.#replies.discard(reply);
   }
 
   #interrupt(target: bigint): void {
-    if (this.#running.delete(target)) this.#fail(target, new FileError("EINTR"));
+    if (!this.#changing.has(target) && this.#running.delete(target))
+      this.#fail(target, new FileError("EINTR"));
   }
 
   #fail(unique: bigint, error: unknown): void {
@@ -240,12 +309,16 @@ class MountServer {
     if ((this.#omitted.get(path) ?? 0) === count) return;
     if (count === 0) this.#omitted.delete(path);
     else this.#omitted.set(path, count);
-    this.#reportOmitted();
+    this.#sendReport();
   }
 
-  #reportOmitted(): void {
+  #sendReport(): void {
     const omittedNames = this.#omitted.values().reduce((sum, each) => sum + each, 0);
-    this.#channel.send({ kind: "report", report: { omittedNames, unsaved: [] } });
+    const report = { omittedNames, unsaved: this.#writing.report() };
+    const text = JSON.stringify(report);
+    if (text === this.#reported) return;
+    this.#reported = text;
+    this.#channel.send({ kind: "report", report });
   }
 
   #report(error: unknown): void {
@@ -260,7 +333,7 @@ class MountServer {
         return;
       case "changed":
         this.#contents.drop(message.path);
-        this.#kernelCache.changed(message.path);
+        void this.#kernelCache.changed(message.path);
         return;
       case "rendered":
         this.#contents.dropRendered();
@@ -269,13 +342,13 @@ class MountServer {
       case "settings":
         this.#settings = message.settings;
         this.#omitted.clear();
-        this.#reportOmitted();
+        this.#sendReport();
         this.#contents.configure({ ttlMs: message.settings.cacheTtlMs, layout: message.settings.layout });
-        this.#kernelCache.changed("");
+        void this.#kernelCache.changed("");
         for (const { path } of message.settings.rendered) this.#kernelCache.renderedAdded(path);
         return;
       case "settle":
-        this.#channel.send({ kind: "settled" });
+        void this.#writing.settle().then(() => this.#channel.send({ kind: "settled" }));
         return;
       case "ping":
         this.#channel.send({ kind: "pong" });

@@ -10,7 +10,7 @@ import type { FuseDevice } from "../device/fuse-device.ts";
 import type { MountHandle } from "../tree/file-system.ts";
 import type { HandleTable } from "../tree/handle-table.ts";
 import type { NodeTable } from "../tree/node-table.ts";
-import type { MountNode } from "../tree/nodes.ts";
+import { sizeOf, type FileNode, type MountNode } from "../tree/nodes.ts";
 import type { NamedNode, Reply } from "../tree/reply.ts";
 
 const BLOCK_BYTES = 4096;
@@ -27,6 +27,8 @@ export interface ReplySenderParts {
   readonly uid: number;
   readonly gid: number;
   readonly mayWrite: boolean;
+  /** Whether an enrolment owns a secret. */
+  readonly isOwned: (path: string) => boolean;
   /** Time of the mount, in milliseconds since the epoch. */
   readonly mountedMs: number;
 }
@@ -59,18 +61,25 @@ export class ReplySender {
         this.#write(this.#writer.missing(unique, reply.validMs));
         return;
       case "entry":
-        reply.node.lookups++;
+        nodes.lookedUp(reply.node);
         if (!this.#write(this.#writer.entry(unique, this.#entry(reply)))) nodes.forget(reply.node.id, 1n);
         return;
       case "attributes":
         this.#write(
-          this.#writer.attributes(unique, this.#attributes(reply.node, reply.size), ATTRIBUTES_VALID_MS),
+          this.#writer.attributes(unique, this.#attributes(reply.node, reply.size), validMsOf(reply.node)),
         );
         return;
       case "opened": {
         const id = handles.add(reply.handle as MountHandle);
         reply.handle.node.opens++;
         if (!this.#write(this.#writer.opened(unique, id, reply.flags))) nodes.close(handles.remove(id).node);
+        return;
+      }
+      case "created": {
+        const id = handles.add(reply.handle as MountHandle);
+        nodes.lookedUp(reply.node);
+        reply.node.opens++;
+        this.#write(this.#writer.created(unique, this.#entry({ node: reply.node, validMs: 0 }), id, 0));
         return;
       }
       case "data":
@@ -106,7 +115,7 @@ export class ReplySender {
       if (named === undefined) continue;
       if (isFull) nodes.forget(named.node.id, 0n);
       else {
-        named.node.lookups++;
+        nodes.lookedUp(named.node);
         sent.push(named.node);
       }
     }
@@ -117,16 +126,16 @@ export class ReplySender {
     return {
       nodeId: node.id,
       nameValidMs: validMs,
-      attributesValidMs: ATTRIBUTES_VALID_MS,
-      attributes: this.#attributes(node, node.kind === "file" ? node.size : 0),
+      attributesValidMs: validMsOf(node),
+      attributes: this.#attributes(node, node.kind === "file" ? sizeOf(node) : 0),
     };
   }
 
   #attributes(node: MountNode, size: number): FileAttributes {
     const { uid, gid, mayWrite, mountedMs } = this.#parts;
     const isFile = node.kind === "file";
-    const time = timestamp(isFile ? node.modifiedMs : mountedMs);
-    const isWritable = mayWrite && !(isFile && node.source.kind === "rendered");
+    const time = timestamp(isFile ? (node.draft?.modifiedMs ?? node.modifiedMs) : mountedMs);
+    const isWritable = mayWrite && !(isFile && this.#isReadOnly(node));
     return {
       inode: node.id,
       size,
@@ -141,10 +150,20 @@ export class ReplySender {
     };
   }
 
+  #isReadOnly({ source }: FileNode): boolean {
+    if (source.kind === "memory") return false;
+    return source.kind === "rendered" || this.#parts.isOwned(source.path);
+  }
+
   /** @returns false if the kernel does not want the reply any more, because its caller was interrupted */
   #write(reply: Buffer, data?: Buffer): boolean {
     return this.#parts.device.write(reply, data);
   }
+}
+
+/** The kernel asks again for what a handle changes. */
+function validMsOf(node: MountNode): number {
+  return node.kind === "file" && node.draft !== undefined ? 0 : ATTRIBUTES_VALID_MS;
 }
 
 function timestamp(ms: number): Timestamp {

@@ -98,6 +98,13 @@ export class Contents {
     });
   }
 
+  /** The newest version of a secret, asked for again. @throws StoreFault; FileError */
+  renewed(path: string): Promise<Kept<SecretContent>> {
+    const key = `read ${path}`;
+    this.#drop((each) => each === key);
+    return this.secret(path);
+  }
+
   /** The content of a rendered file. @throws StoreFault; FileError */
   rendered(path: string): Promise<Kept<RenderedContent>> {
     return this.#get(`render ${path}`, async () => {

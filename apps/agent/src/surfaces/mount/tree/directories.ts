@@ -5,19 +5,28 @@ import type { Timers } from "../timers.ts";
 import type { Contents, Kept } from "./contents.ts";
 import { FileError, StoreFault } from "./file-error.ts";
 import { isFileName, type NamedEntry } from "./file-names.ts";
-import type { NodeTable } from "./node-table.ts";
+import type { NamedNodes } from "./named-nodes.ts";
 import {
   pathOf,
   type DirectoryNode,
-  type DirectoryPlace,
+  type FileContent,
   type FileNode,
   type FileSource,
   type MountNode,
+  type StoredSource,
 } from "./nodes.ts";
 import type { NamedNode } from "./reply.ts";
+import type { Draft } from "./writing/draft.ts";
+import type { Overlay } from "./writing/overlay.ts";
+
+/** A file that is only in memory. */
+interface MemoryItem {
+  readonly kind: "memory";
+  readonly draft: Draft;
+}
 
 /** Meaning of a name in a directory, before its content is known. */
-export type DirectoryItem = NamedEntry | Extract<FileSource, { kind: "field" | "rendered" }>;
+export type DirectoryItem = NamedEntry | Extract<FileSource, { kind: "field" | "rendered" }> | MemoryItem;
 
 /** Time for which the bytes of a version are kept for the open that follows a look-up, in milliseconds. */
 const OPEN_WINDOW_MS = 2000;
@@ -26,9 +35,10 @@ const MAX_RECENT_BYTES = 16 * 1024 * 1024;
 
 export interface DirectoriesParts {
   readonly contents: Contents;
-  readonly nodes: NodeTable<MountNode>;
+  readonly nodes: NamedNodes;
   readonly timers: Timers;
   readonly rendered: () => readonly RenderedFileSettings[];
+  readonly overlay: Overlay;
 }
 
 /** The directories of the mount: which names they have, and which node each name is now. */
@@ -50,6 +60,12 @@ export class Directories {
 
   /** Everything in a directory, by file name. @throws StoreFault; FileError */
   async items(directory: DirectoryNode): Promise<Kept<ReadonlyMap<string, DirectoryItem>>> {
+    const { overlay } = this.#parts;
+    return overlay.isEmpty ? await this.storedItems(directory) : await this.#overlaidItems(directory);
+  }
+
+  /** The same without what is only in memory. @throws StoreFault; FileError */
+  async storedItems(directory: DirectoryNode): Promise<Kept<ReadonlyMap<string, DirectoryItem>>> {
     const { contents, timers } = this.#parts;
     const { place } = directory;
     if (place.kind === "fields") {
@@ -96,11 +112,17 @@ export class Directories {
   }
 
   /** The node of a name. @throws FileError ENOENT, with the time for which the kernel may remember that; others */
-  async find(directory: DirectoryNode, name: string): Promise<NamedNode | { readonly missingMs: number }> {
-    const { value, untilMs } = await this.items(directory);
+  async find(
+    directory: DirectoryNode,
+    name: string,
+    pid: number,
+  ): Promise<NamedNode | { readonly missingMs: number }> {
+    const inMemory = this.#parts.overlay.isEmpty ? undefined : this.#findInMemory(directory, name);
+    if (inMemory !== undefined) return inMemory;
+    const { value, untilMs } = await this.storedOrEmpty(directory);
     const item = value.get(name);
     if (item === undefined) return { missingMs: this.#remaining(untilMs) };
-    return await this.node(directory, name, item, untilMs);
+    return await this.node(directory, name, item, untilMs, pid);
   }
 
   /** The node of an item. @param untilMs time until which the listing is valid. @throws StoreFault; FileError */
@@ -109,6 +131,7 @@ export class Directories {
     name: string,
     item: DirectoryItem,
     untilMs: number,
+    pid = 0,
   ): Promise<NamedNode> {
     const named = (node: MountNode, contentUntilMs: number): NamedNode => ({
       node,
@@ -116,12 +139,14 @@ export class Directories {
     });
     switch (item.kind) {
       case "folder":
-        return named(this.#directory(directory, name, item), untilMs);
+        return named(this.#parts.nodes.directory(directory, name, item), untilMs);
       case "fields":
-        return named(this.#directory(directory, name, item), untilMs);
+        return named(this.#parts.nodes.directory(directory, name, item), untilMs);
+      case "memory":
+        return { node: this.#parts.nodes.inMemory(directory, name, item.draft), validMs: 0 };
       default: {
         const { value, untilMs: contentUntilMs } = await this.content(item);
-        const node = this.#file(directory, name, item, value);
+        const node = this.#parts.nodes.version(directory, name, item, value, pid);
         this.#remember(node, value);
         return named(node, contentUntilMs);
       }
@@ -129,7 +154,7 @@ export class Directories {
   }
 
   /** The bytes of a file as they are now. @throws StoreFault; FileError */
-  async content(source: FileSource): Promise<Kept<FileContent>> {
+  async content(source: StoredSource): Promise<Kept<FileContent>> {
     const { contents } = this.#parts;
     if (source.kind === "rendered") {
       const { value, untilMs } = await contents.rendered(source.path);
@@ -151,8 +176,10 @@ export class Directories {
    * @throws FileError ESTALE after a time; StoreFault; FileError
    */
   async versionBytes(node: FileNode): Promise<Buffer> {
+    const { source } = node;
+    if (source.kind === "memory") throw new FileError("ESTALE");
     const recent = this.#recent.get(node.id);
-    const { value } = await this.content(node.source);
+    const { value } = await this.content(source);
     if (value.key === node.key) return value.bytes;
     if (recent === undefined) throw new FileError("ESTALE");
     return recent;
@@ -172,49 +199,48 @@ export class Directories {
     return Math.max(0, untilMs - this.#parts.timers.now());
   }
 
-  #directory(parent: DirectoryNode, name: string, place: DirectoryPlace): DirectoryNode {
-    const known = parent.children.get(name);
-    if (known?.kind === "directory" && known.place.kind === place.kind) return known;
-    const node: DirectoryNode = {
-      ...this.#newNode(parent, name),
-      kind: "directory",
-      place:
-        place.kind === "fields"
-          ? { kind: "fields", path: place.path }
-          : { kind: "folder", folder: place.folder },
-      children: new Map(),
-    };
-    return this.#add(parent, name, node);
+  async #overlaidItems(directory: DirectoryNode): Promise<Kept<ReadonlyMap<string, DirectoryItem>>> {
+    const { overlay } = this.#parts;
+    const path = pathOf(directory);
+    const items = new Map<string, DirectoryItem>();
+    const { value, untilMs } = await this.storedOrEmpty(directory);
+    for (const [name, item] of value)
+      if (overlay.hidden({ directory: path, name }) === undefined) items.set(name, item);
+    if (directory.place.kind === "folder") {
+      const { folder } = directory.place;
+      for (const name of overlay.foldersIn(folder))
+        items.set(name, { kind: "folder", folder: `${folder}${name}/` });
+    }
+    for (const [name, draft] of overlay.files(path)) items.set(name, { kind: "memory", draft });
+    return { value: items, untilMs };
   }
 
-  #file(parent: DirectoryNode, name: string, source: FileSource, content: FileContent): FileNode {
-    const known = parent.children.get(name);
-    if (known?.kind === "file" && known.source.kind === source.kind && known.key === content.key)
-      return known;
-    const { key, modifiedMs, version, bytes } = content;
-    const node: FileNode = {
-      ...this.#newNode(parent, name),
-      kind: "file",
-      source,
-      key,
-      size: bytes.length,
-      modifiedMs,
-      version,
-    };
-    return this.#add(parent, name, node);
-  }
-
-  #newNode<Parent>(
-    parent: Parent,
+  #findInMemory(
+    directory: DirectoryNode,
     name: string,
-  ): { id: bigint; lookups: bigint; opens: number; parent: Parent; name: string } {
-    return { id: this.#parts.nodes.nextId(), lookups: 0n, opens: 0, parent, name };
+  ): NamedNode | { readonly missingMs: number } | undefined {
+    const { overlay } = this.#parts;
+    const place = { directory: pathOf(directory), name };
+    const draft = overlay.file(place);
+    if (draft !== undefined) return { node: this.#parts.nodes.inMemory(directory, name, draft), validMs: 0 };
+    if (overlay.hidden(place) !== undefined) return { missingMs: 0 };
+    if (directory.place.kind !== "folder") return undefined;
+    const folder = `${directory.place.folder}${name}/`;
+    if (!overlay.hasFolder(folder)) return undefined;
+    return { node: this.#parts.nodes.directory(directory, name, { kind: "folder", folder }), validMs: 0 };
   }
 
-  #add<Added extends MountNode>(parent: DirectoryNode, name: string, node: Added): Added {
-    parent.children.set(name, node);
-    this.#parts.nodes.add(node);
-    return node;
+  /** A directory that is only in memory has nothing in the store. @throws StoreFault; FileError */
+  async storedOrEmpty(directory: DirectoryNode): Promise<Kept<ReadonlyMap<string, DirectoryItem>>> {
+    const { overlay, timers } = this.#parts;
+    try {
+      return await this.storedItems(directory);
+    } catch (error) {
+      const { place } = directory;
+      const isInMemory = place.kind === "folder" && overlay.hasFolder(place.folder);
+      if (!isInMemory || !(error instanceof StoreFault) || error.code !== "not_found") throw error;
+      return { value: new Map(), untilMs: timers.now() };
+    }
   }
 
   /** Rendered files directly in a directory, and directories on the way to them. */
@@ -232,14 +258,4 @@ export class Directories {
     }
     return items;
   }
-}
-
-/** The bytes of a file, at one moment. */
-export interface FileContent {
-  readonly bytes: Buffer;
-  /** Distinguishes the versions. */
-  readonly key: string;
-  /** Milliseconds since the epoch. */
-  readonly modifiedMs: number;
-  readonly version: number | undefined;
 }

@@ -4,21 +4,28 @@ import type { Directories } from "./directories.ts";
 import { FileError } from "./file-error.ts";
 import type { HandleTable } from "./handle-table.ts";
 import type { NodeTable } from "./node-table.ts";
-import type { DirectoryNode, FileNode, MountNode } from "./nodes.ts";
+import { sizeOf, type MountNode } from "./nodes.ts";
 import type { DirectoryHandle, ReadHandle, Reading } from "./reading.ts";
+import { readOnlyError } from "./read-only.ts";
 import { DONE, type Reply } from "./reply.ts";
+import type { RequestedNodes } from "./requested-nodes.ts";
+import type { Changes } from "./writing/changes.ts";
+import type { DraftHandle } from "./writing/write-files.ts";
 
 /** Maximum data of one READ or WRITE, in bytes. */
 export const MAX_WRITE_BYTES = 128 * 1024;
 const BLOCK_BYTES = 4096;
 
-export type MountHandle = ReadHandle | DirectoryHandle;
+export type MountHandle = ReadHandle | DirectoryHandle | DraftHandle;
 
 export interface FileSystemParts {
   readonly nodes: NodeTable<MountNode>;
   readonly handles: HandleTable<MountHandle>;
   readonly directories: Directories;
+  readonly requested: RequestedNodes;
   readonly reading: Reading;
+  /** Undefined for a mount that nobody may write. */
+  readonly changes: Changes | undefined;
 }
 
 /** Answers requests of the kernel. */
@@ -31,7 +38,7 @@ export class FileSystem {
 
   /** @returns undefined for a request without a reply. @throws FileError; StoreFault; FuseProtocolError */
   handle(request: FuseRequest): Reply | Promise<Reply> | undefined {
-    const { nodes, handles, reading } = this.#parts;
+    const { nodes, handles, reading, requested } = this.#parts;
     const { nodeId, pid } = request.header;
     switch (request.operation) {
       case "init": {
@@ -47,7 +54,7 @@ export class FileSystem {
       case "destroy":
         return DONE;
       case "lookup":
-        return reading.lookup(this.#directory(nodeId), textOf(request.name));
+        return reading.lookup(requested.directory(nodeId), textOf(request.name), pid);
       case "forget":
         nodes.forget(nodeId, request.lookups);
         return undefined;
@@ -55,21 +62,34 @@ export class FileSystem {
         for (const each of request.nodes) nodes.forget(each.nodeId, each.lookups);
         return undefined;
       case "getattr": {
-        const node = this.#node(nodeId);
-        return { kind: "attributes", node, size: node.kind === "file" ? node.size : 0 };
+        const node = requested.node(nodeId);
+        return { kind: "attributes", node, size: node.kind === "file" ? sizeOf(node) : 0 };
       }
       case "open": {
-        const node = this.#file(nodeId);
-        if ((request.flags & (constants.O_WRONLY | constants.O_RDWR)) !== 0) throw this.#readOnly(request);
-        return reading.open(node, pid);
+        const node = requested.file(nodeId);
+        if (node.source.kind === "memory")
+          return this.#changes(request).files.openInMemory(node, request.flags, pid);
+        if ((request.flags & (constants.O_WRONLY | constants.O_RDWR)) === 0) return reading.open(node, pid);
+        return this.#changes(request).files.open(node, request.flags, pid);
       }
       case "read": {
         const handle = handles.get(request.handle);
-        if (handle.kind !== "read") throw new FileError("EBADF");
-        return reading.read(handle, request);
+        if (handle.kind === "directory") throw new FileError("EBADF");
+        return handle.kind === "read"
+          ? reading.read(handle, request)
+          : this.#changes(request).files.read(handle, request);
+      }
+      case "write":
+        return this.#changes(request).files.write(this.#draftHandle(request.handle), request);
+      case "flush":
+      case "fsync": {
+        const handle = handles.get(request.handle);
+        if (handle.kind !== "draft") return DONE;
+        const { files } = this.#changes(request);
+        return request.operation === "flush" ? files.flush(handle) : files.sync(handle);
       }
       case "opendir":
-        return reading.openDirectory(this.#directory(nodeId));
+        return reading.openDirectory(requested.directory(nodeId));
       case "readdir":
       case "readdirplus": {
         const handle = handles.get(request.handle);
@@ -80,18 +100,16 @@ export class FileSystem {
       case "releasedir": {
         const handle = handles.remove(request.handle);
         nodes.close(handle.node);
-        return DONE;
+        return handle.kind === "draft" ? this.#changes(request).files.release(handle) : DONE;
       }
-      case "flush":
-      case "fsync":
       case "fsyncdir":
         return DONE;
       case "statfs":
         return { kind: "statfs", size: FILESYSTEM_SIZE };
       case "getxattr":
-        return reading.extendedAttribute(this.#node(nodeId), request.name.text, request.size);
+        return reading.extendedAttribute(requested.node(nodeId), request.name.text, request.size);
       case "listxattr":
-        return reading.extendedAttributes(this.#node(nodeId), request.size);
+        return reading.extendedAttributes(requested.node(nodeId), request.size);
       case "create":
       case "mknod":
       case "mkdir":
@@ -101,48 +119,26 @@ export class FileSystem {
       case "link":
       case "symlink":
       case "setattr":
-      case "write":
       case "setxattr":
       case "removexattr":
       case "fallocate":
-        throw this.#readOnly(request);
+        return this.#changes(request).handle(request);
       default:
         throw new FileError("ENOSYS");
     }
   }
 
-  /** The error of a change. Rendered files can be changed nowhere. */
-  #readOnly(request: FuseRequest): FileError {
-    const { nodes, directories } = this.#parts;
-    const isRendered = (id: bigint, name?: FileName): boolean => {
-      const node = nodes.get(id);
-      if (node?.kind !== "directory" || name?.text === undefined)
-        return node?.kind === "file" && node.source.kind === "rendered";
-      return directories.isRendered(node, name.text);
-    };
-    const { nodeId } = request.header;
-    const places: boolean[] = [isRendered(nodeId, "name" in request ? request.name : undefined)];
-    if (request.operation === "rename") places.push(isRendered(request.newParent, request.newName));
-    return new FileError(places.includes(true) ? "EACCES" : "EROFS");
+  /** @throws FileError EROFS or EACCES on a mount that nobody may write */
+  #changes(request: FuseRequest): Changes {
+    const { changes } = this.#parts;
+    if (changes === undefined) throw readOnlyError(this.#parts, request);
+    return changes;
   }
 
-  /** @throws FileError ESTALE: the kernel does not use a node that it has forgotten */
-  #node(id: bigint): MountNode {
-    const node = this.#parts.nodes.get(id);
-    if (node === undefined) throw new FileError("ESTALE");
-    return node;
-  }
-
-  #directory(id: bigint): DirectoryNode {
-    const node = this.#node(id);
-    if (node.kind !== "directory") throw new FileError("ENOTDIR");
-    return node;
-  }
-
-  #file(id: bigint): FileNode {
-    const node = this.#node(id);
-    if (node.kind === "directory") throw new FileError("EISDIR");
-    return node;
+  #draftHandle(id: bigint): DraftHandle {
+    const handle = this.#parts.handles.get(id);
+    if (handle.kind !== "draft") throw new FileError("EBADF");
+    return handle;
   }
 }
 

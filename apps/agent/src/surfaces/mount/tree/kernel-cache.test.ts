@@ -25,7 +25,8 @@ function directory(
 
 function file(id: bigint, parent: DirectoryNode, name: string, source: FileNode["source"]): void {
   const facts = { key: "1", size: 1, modifiedMs: 0, version: 1, lookups: 1n, opens: 0 };
-  parent.children.set(name, { kind: "file", id, parent, name, source, ...facts });
+  const writing = { draft: undefined, isShared: false, reservedFor: undefined };
+  parent.children.set(name, { kind: "file", id, parent, name, source, ...facts, ...writing });
 }
 
 /** The kernel knows `demo/key.json`, `demo/key.d/a` and the rendered `app/.env`. */
@@ -40,7 +41,7 @@ function stand(canExpire: boolean): { cache: KernelCache; expired: () => string[
   const seen: Buffer[] = [];
   const cache = new KernelCache(
     root,
-    (notification) => seen.push(notification),
+    async (notification) => void seen.push(notification),
     () => canExpire,
   );
   // struct fuse_notify_inval_entry_out after a header of 16 bytes: parent, length of the name, flags, name.
@@ -52,27 +53,27 @@ function stand(canExpire: boolean): { cache: KernelCache; expired: () => string[
 describe("names that the kernel looks up again", () => {
   it("are those of the changed secret, of its fields, and of the folders above", () => {
     const { cache, expired } = stand(true);
-    cache.changed("demo/key");
+    void cache.changed("demo/key");
     assert.deepEqual(expired(), ["1 demo", "2 key.json", "4 a"]);
   });
 
   it("are not those of folders, where the kernel would drop what is mounted below", () => {
     const { cache, expired } = stand(false);
-    cache.changed("demo/key");
+    void cache.changed("demo/key");
     assert.deepEqual(expired(), ["2 key.json", "4 a"]);
   });
 
   it("are a folder that was missing, and a secret that was missing", () => {
     const { cache, expired } = stand(false);
-    cache.changed("new/deep/key");
+    void cache.changed("new/deep/key");
     assert.deepEqual(expired(), ["1 new"]);
-    cache.changed("demo/late");
+    void cache.changed("demo/late");
     assert.deepEqual(expired(), ["2 late.d", "2 late.json"]);
   });
 
   it("are all after a change of anything, and the rendered ones after one of a rule", () => {
     const { cache, expired } = stand(true);
-    cache.changed("");
+    void cache.changed("");
     assert.deepEqual(expired(), ["1 app", "1 demo", "2 key.d", "2 key.json", "4 a", "6 .env"]);
     cache.renderedChanged();
     assert.deepEqual(expired(), ["6 .env"]);

@@ -15,10 +15,15 @@ export interface Node {
 export class NodeTable<Known extends Node> {
   readonly #nodes = new Map<bigint, Known>();
   readonly #onRemove: (node: Known) => void;
+  readonly #onReturn: (node: Known) => void;
   #last = ROOT_ID;
 
-  /** @param onRemove called when nobody uses a node any more */
-  constructor(root: Known, onRemove: (node: Known) => void) {
+  /**
+   * @param onRemove called when nobody uses a node any more
+   * @param onReturn called when the kernel uses such a node again
+   */
+  constructor(root: Known, onRemove: (node: Known) => void, onReturn: (node: Known) => void) {
+    this.#onReturn = onReturn;
     this.#nodes.set(ROOT_ID, root);
     this.#onRemove = onRemove;
   }
@@ -38,6 +43,14 @@ export class NodeTable<Known extends Node> {
 
   add(node: Known): void {
     this.#nodes.set(node.id, node);
+  }
+
+  /** The kernel gets to know a node. It may have forgotten it while the reply was made. */
+  lookedUp(node: Known): void {
+    node.lookups++;
+    if (this.#nodes.has(node.id)) return;
+    this.#nodes.set(node.id, node);
+    this.#onReturn(node);
   }
 
   forget(id: bigint, lookups: bigint): void {

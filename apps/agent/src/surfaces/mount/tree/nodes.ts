@@ -1,4 +1,5 @@
 import type { Node } from "./node-table.ts";
+import type { Draft } from "./writing/draft.ts";
 
 /** Content of a directory of the mount. */
 export type DirectoryPlace =
@@ -22,14 +23,33 @@ export type FileSource =
   | { readonly kind: "secret"; readonly path: string }
   | { readonly kind: "field"; readonly path: string; readonly field: string }
   /** Path below the mountpoint. */
-  | { readonly kind: "rendered"; readonly path: string };
+  | { readonly kind: "rendered"; readonly path: string }
+  /** A file that is only in memory. */
+  | { readonly kind: "memory" };
 
-/** One version of a file. Its bytes never change: after a change, a lookup of the name gives another node. */
+/** Source of bytes that are not only in memory. */
+export type StoredSource = Exclude<FileSource, { kind: "memory" }>;
+
+/** The bytes of a file, at one moment. */
+export interface FileContent {
+  readonly bytes: Buffer;
+  /** Distinguishes the versions. */
+  readonly key: string;
+  /** Milliseconds since the epoch. */
+  readonly modifiedMs: number;
+  readonly version: number | undefined;
+}
+
+/**
+ * One version of a file, or the bytes of one handle that writes. The bytes of a version never change: after a change, a lookup of
+ * the name gives another node.
+ */
 export interface FileNode extends Node {
   readonly kind: "file";
-  readonly source: FileSource;
-  readonly parent: DirectoryNode;
-  readonly name: string;
+  /** A rename changes the source and the name. */
+  source: FileSource;
+  parent: DirectoryNode;
+  name: string;
   /** Distinguishes the versions. */
   readonly key: string;
   /** Bytes. */
@@ -38,9 +58,20 @@ export interface FileNode extends Node {
   readonly modifiedMs: number;
   /** Number of the version in the store; undefined for a rendered file. */
   readonly version: number | undefined;
+  /** The bytes, when the node was opened for writing or is only in memory. */
+  draft: Draft | undefined;
+  /** It was opened for reading, so that the kernel may have its pages. */
+  isShared: boolean;
+  /** Only this process opens it. Other processes look the name up again. */
+  reservedFor: number | undefined;
 }
 
 export type MountNode = DirectoryNode | FileNode;
+
+/** Size of a file as it is now, in bytes. */
+export function sizeOf({ draft, size }: FileNode): number {
+  return draft?.size ?? size;
+}
 
 /** Path below the mountpoint, without a slash at either end. */
 export function pathOf(node: MountNode): string {

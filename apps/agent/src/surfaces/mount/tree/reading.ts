@@ -6,6 +6,7 @@ import { FileError } from "./file-error.ts";
 import type { OpenAudit } from "./open-audit.ts";
 import { pathOf, type DirectoryNode, type FileNode } from "./nodes.ts";
 import type { ListedEntry, OpenHandle, Reply } from "./reply.ts";
+import type { Reopenings } from "./writing/reopenings.ts";
 
 /** Bytes of an entry of READDIRPLUS without its name, at least. So many entries are read ahead for one reply. */
 const MIN_PLUS_BYTES = 160;
@@ -31,15 +32,22 @@ export class Reading {
   readonly #directories: Directories;
   readonly #audit: OpenAudit;
   readonly #rendered: () => readonly RenderedFileSettings[];
+  readonly #reopenings: Reopenings;
 
-  constructor(directories: Directories, audit: OpenAudit, rendered: () => readonly RenderedFileSettings[]) {
+  constructor(
+    directories: Directories,
+    audit: OpenAudit,
+    rendered: () => readonly RenderedFileSettings[],
+    reopenings: Reopenings,
+  ) {
+    this.#reopenings = reopenings;
     this.#directories = directories;
     this.#audit = audit;
     this.#rendered = rendered;
   }
 
-  async lookup(directory: DirectoryNode, name: string): Promise<Reply> {
-    const found = await this.#directories.find(directory, name);
+  async lookup(directory: DirectoryNode, name: string, pid: number): Promise<Reply> {
+    const found = await this.#directories.find(directory, name, pid);
     if ("missingMs" in found) return { kind: "missing", validMs: found.missingMs };
     return { kind: "entry", ...found };
   }
@@ -54,11 +62,32 @@ export class Reading {
       const settings = this.#rendered().find(({ path }) => path === source.path);
       if (settings !== undefined) this.#audit.checkAllowed(settings, pid);
     }
+    if (isWritten(node, pid)) return this.#reopen(node, pid);
     const bytes = await this.#directories.versionBytes(node);
+    if (isWritten(node, pid)) return this.#reopen(node, pid);
+    node.isShared = true;
+    node.reservedFor = undefined;
     this.#audit.opened(pathOf(node), pid);
     const handle: ReadHandle = { kind: "read", node, bytes };
     // The pages of a version stay valid, because its bytes never change.
     return { kind: "opened", handle, flags: OPEN_REPLY_FLAGS.keepCache };
+  }
+
+  /**
+   * Opens a node whose pages belong to a handle that writes. The first try is answered with ESTALE, so that the kernel looks the
+   * name up again. If that gave such a node too, the caller reads past the pages.
+   */
+  async #reopen(node: FileNode, pid: number): Promise<Reply> {
+    const reopenings = this.#reopenings;
+    if (!reopenings.has(node.parent, node.name, pid)) {
+      reopenings.add(node.parent, node.name, pid);
+      throw new FileError("ESTALE");
+    }
+    const bytes =
+      node.draft === undefined ? await this.#directories.versionBytes(node) : node.draft.base.bytes;
+    if (bytes === undefined) throw new FileError("ESTALE");
+    const handle: ReadHandle = { kind: "read", node, bytes };
+    return { kind: "opened", handle, flags: OPEN_REPLY_FLAGS.directIo };
   }
 
   read({ bytes }: ReadHandle, { offset, size }: Extract<FuseRequest, { operation: "read" }>): Reply {
@@ -121,6 +150,11 @@ export class Reading {
     const hasVersion = node.kind === "file" && node.version !== undefined;
     return sized(Buffer.from(hasVersion ? `${VERSION_ATTRIBUTE}\0` : ""), size);
   }
+}
+
+/** Whether the pages of a node belong, or will belong, to a handle that writes. */
+function isWritten({ draft, reservedFor }: FileNode, pid: number): boolean {
+  return draft !== undefined || (reservedFor !== undefined && reservedFor !== pid);
 }
 
 /** A value, or only its length when `size` is 0 (getxattr(2)). */

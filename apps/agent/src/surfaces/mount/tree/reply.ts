@@ -28,6 +28,7 @@ export type Reply =
   | ({ readonly kind: "entry" } & NamedNode)
   | { readonly kind: "attributes"; readonly node: MountNode; readonly size: number }
   | { readonly kind: "opened"; readonly handle: OpenHandle; readonly flags: number }
+  | { readonly kind: "created"; readonly node: MountNode; readonly handle: OpenHandle }
   | { readonly kind: "data"; readonly bytes: Buffer }
   | {
       readonly kind: "listing";

@@ -1,0 +1,35 @@
+import { BoundedMap } from "@devplat/base/bounded-map";
+import type { Timers } from "../../timers.ts";
+import type { DirectoryNode } from "../nodes.ts";
+
+/** Time in which the kernel looks a name up again after ESTALE, in milliseconds. */
+const WINDOW_MS = 2000;
+const MAX_ENTRIES = 1000;
+
+/**
+ * Opens that were answered with ESTALE. The look-up that follows gives the caller a node that nobody else opens, so that the second
+ * try works.
+ */
+export class Reopenings {
+  readonly #entries: BoundedMap<string, true>;
+
+  constructor(timers: Timers) {
+    this.#entries = new BoundedMap({ max: MAX_ENTRIES, ttlMs: WINDOW_MS, now: () => timers.now() });
+  }
+
+  add(directory: DirectoryNode, name: string, pid: number): void {
+    this.#entries.set(keyOf(directory, name, pid), true);
+  }
+
+  has(directory: DirectoryNode, name: string, pid: number): boolean {
+    return this.#entries.size > 0 && this.#entries.get(keyOf(directory, name, pid)) === true;
+  }
+
+  end(directory: DirectoryNode, name: string, pid: number): void {
+    this.#entries.delete(keyOf(directory, name, pid));
+  }
+}
+
+function keyOf({ id }: DirectoryNode, name: string, pid: number): string {
+  return `${pid} ${id} ${name}`;
+}
