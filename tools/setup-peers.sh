@@ -102,6 +102,7 @@ have nginx || [ -x /usr/sbin/nginx ] || need nginx-light
 have ps || need procps
 have curl || need curl
 have jq || need jq
+have mkfs.ext4 || [ -x /usr/sbin/mkfs.ext4 ] || need e2fsprogs
 have ssh || need openssh-client
 have plink || need putty-tools
 have setpriv || need util-linux
