@@ -59,7 +59,7 @@ function shapes(value: string): Map<string, Buffer> {
     ["HEX", Buffer.from(hex.toUpperCase())],
     ["UTF-16LE", Buffer.from(value, "utf16le")],
     ["UTF-16BE", Buffer.from(value, "utf16le").swap16()],
-    ["reversed", Buffer.from([...value].toReversed().join(""))],
+    ["reversed", Buffer.from(Buffer.from(value).toReversed())],
   ]);
   for (const shift of [0, 1, 2]) {
     // Without the characters that also depend on what is before and after the value.
