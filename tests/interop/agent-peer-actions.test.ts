@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { lstat, mkdir, rm, symlink } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
@@ -106,6 +107,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     const none = await place.agent(["clipboard", "hunter2"], { PATH: bin, DISPLAY: "" });
     assert.equal(none.code, 1);
     assert.match(none.stderr, /nothing on this host can set a clipboard\n.*xclip/);
+    assert.ok(none.stderr.includes(`On ${hostname()}: nothing`), none.stderr);
     assert.doesNotMatch(none.stderr, /hunter2/);
   });
 
@@ -344,7 +346,10 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     assert.ok((await lstat(socket)).isSocket());
     const { code, stderr } = await remote.agent(["clipboard", "too late"]);
     assert.equal(code, 1);
-    assert.match(stderr, /nothing on this host can set a clipboard/);
+    assert.match(
+      stderr,
+      /none of 1 forwarded sockets has accepted it, and nothing on this host can set a clipboard/,
+    );
     await rm(socket);
   });
 

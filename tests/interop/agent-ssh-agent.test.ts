@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import {
   AGENT_LAUNCHER,
   run,
+  runAtTerminal,
   startSshd,
   startVault,
   tempFolder,
@@ -229,6 +230,11 @@ describe("the SSH agent of the daemon", { timeout: TIMEOUT_MS }, () => {
     assert.match(unknown.stderr, /has no key "nothing"/);
     assert.match(unknown.stderr, /'agent keys' lists the keys/);
     assert.doesNotMatch(unknown.stderr, /\/api\//);
+    // At a terminal nobody is asked for the passphrase of a key that does not exist.
+    const typed = await runAtTerminal(AGENT_LAUNCHER, ["keys", "unlock", "nothing"], { env: home.env });
+    assert.equal(typed.code, 1);
+    assert.match(typed.shown, /has no key "nothing"/);
+    assert.doesNotMatch(typed.shown, /Passphrase/);
     const right = await unlock(comment, TYPED);
     assert.deepEqual([right.code, right.stdout], [0, `unlocked ${comment}\n`], right.stderr);
     assert.equal((await identity("typed"))?.state, "unlocked");
@@ -239,10 +245,29 @@ describe("the SSH agent of the daemon", { timeout: TIMEOUT_MS }, () => {
     const locked = await withAgent("ssh-add", ["-x"]);
     assert.equal(locked.code, 0, locked.stderr);
     assert.match(await home.ok("keys", "show"), /^no key is shown: The SSH agent is locked; 'ssh-add -X'/);
+    const signing = await home.agent(["git-signing", "enable"]);
+    assert.equal(signing.code, 1);
+    assert.match(signing.stderr, /The SSH agent is locked; 'ssh-add -X' unlocks it/);
     const unlocked = await withAgent("ssh-add", ["-X"]);
     assert.equal(unlocked.code, 0, unlocked.stderr);
     assert.equal(await home.ok("keys", "show"), "the daemon's keys are shown\n");
     await rm(at("asked"), { force: true });
+  });
+
+  it("keys lists the paths of keys, and says how hidden keys are shown again", async () => {
+    assert.match(await home.ok("keys"), /PATH[^]* ssh\/plain /);
+    assert.equal((await withAgent("ssh-add", ["-D"])).code, 0);
+    const hidden = await home.ok("keys");
+    assert.match(hidden, / hidden /);
+    assert.doesNotMatch(hidden, /hidden until/);
+    assert.match(hidden, /'ssh-add -D' has hidden the daemon's keys; 'agent keys show' shows them again/);
+    await home.ok("keys", "show");
+  });
+
+  it("ssh-env --list refuses the name of a socket", async () => {
+    const { code, stderr } = await home.agent(["ssh-env", "--list", "main"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /--list takes no name of a socket/);
   });
 
   it("a key that secrets put has stored is listed immediately, also without events", async () => {

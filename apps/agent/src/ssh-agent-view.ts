@@ -11,6 +11,9 @@ const count = z.int().nonnegative();
 export const agentIdentitySchema = z
   .object({
     comment: text,
+    path: text
+      .nullable()
+      .describe("Path of its secret; null for a certificate and for a key of another agent"),
     type: text.describe("Such as ssh-ed25519"),
     fingerprint: text.describe("`SHA256:…`"),
     state: z.enum(["ready", "needs-passphrase", "unlocked", "locked", "hidden"]),

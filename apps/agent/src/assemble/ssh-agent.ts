@@ -73,6 +73,7 @@ export function assembleSshAgent(host: Host, parts: SshAgentFoundation): BuiltSs
   const agent = new SshAgent({
     sources: () => sources.list,
     lookAgain: () => sources.lookAgain(),
+    findKey: (name) => sources.findKey(name),
     unlockKey: limitUnlocking((name, passphrase) => sources.unlockKey(name, passphrase), clock),
     questions,
     settings,

@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { textOf } from "@devplat/cli";
 import type { Invocation, RunCommand } from "./common/command.ts";
 import { MAX_CLIPBOARD_BYTES } from "../desktop/clipboard.ts";
@@ -76,7 +77,9 @@ export async function preferPeers(
     const outcome = await performOn(systemDesktop(host.environment), parsed.action);
     if (outcome === "done") return 0;
     const { message, hint } = failureOf(kind, outcome);
-    throw new AgentError("desktop_failed", message, { hint });
+    const asked = (await peers?.sockets())?.length ?? 0;
+    const before = asked === 0 ? "" : `none of ${asked} forwarded sockets has accepted it, and `;
+    throw new AgentError("desktop_failed", `On ${hostname()}: ${before}${message}`, { hint });
   } finally {
     stop.release();
   }

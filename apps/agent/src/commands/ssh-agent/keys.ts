@@ -39,12 +39,12 @@ export const unlock: RunCommand = async (invocation) => {
     );
     return 0;
   }
-  const passphrase = await passphraseFor(name, invocation);
+  const unlocking = (body: object): Promise<unknown> =>
+    requests.change(`${STATUS_PATH}/keys/unlock`, { body, timeoutMs: UNLOCK_TIMEOUT_MS });
   try {
-    await requests.change(`${STATUS_PATH}/keys/unlock`, {
-      body: { name, passphrase },
-      timeoutMs: UNLOCK_TIMEOUT_MS,
-    });
+    // Nobody types a passphrase for a key that does not exist.
+    await unlocking({ name });
+    await unlocking({ name, passphrase: await passphraseFor(name, invocation) });
   } catch (error) {
     if (!(error instanceof DaemonRefusal) || error.problem !== "key_unknown") throw error;
     throw new AgentError("daemon_refused", error.message, {

@@ -1,5 +1,6 @@
 import { AgentError } from "../../errors.ts";
 import type { SshAgentStatus } from "../../ssh-agent-view.ts";
+import { LOCKED_LINE } from "./ssh-agent-text.ts";
 import { lastErrorLine, runTool } from "./program-run.ts";
 
 /** Exit code of ssh-add if the agent has no keys. */
@@ -41,7 +42,7 @@ export async function offeredKeys(socket: string, environment: NodeJS.ProcessEnv
 
 /**
  * The key for git's signatures.
- * @param name comment or fingerprint; undefined: the only one
+ * @param name comment, path or fingerprint; undefined: the only one
  * @param status tells which keys are the daemon's own, and what they may sign; undefined if the daemon was not reached
  * @throws AgentError `usage` without exactly one
  */
@@ -66,10 +67,13 @@ export function chooseKey(
       ? own.length > 0
         ? own
         : signing
-      : signing.filter(({ comment, fingerprint }) => comment === name || fingerprint === name);
+      : signing.filter(({ comment, fingerprint }) =>
+          [comment, fingerprint, known.get(fingerprint)?.path].includes(name),
+        );
   const [key] = found;
   if (key !== undefined && found.length === 1) return key;
   const choice = signing.map(({ comment, fingerprint }) => `${comment} (${fingerprint})`).join(", ");
+  if (signing.length === 0 && status?.locked === true) throw new AgentError("usage", LOCKED_LINE);
   if (signing.length === 0) {
     throw new AgentError("usage", "The SSH agent offers no key that may sign for git", {
       hint: "'agent keys' lists its keys.",

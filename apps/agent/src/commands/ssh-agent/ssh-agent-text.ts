@@ -6,6 +6,7 @@ type Status = NonNullable<AgentStatus["ssh_agent"]>;
 type Identity = Status["sources"][number]["identities"][number];
 
 export const LOCKED_LINE = "The SSH agent is locked; 'ssh-add -X' unlocks it.";
+const HIDDEN_LINE = `'ssh-add -D' has hidden the daemon's keys; '${BRAND.command} keys show' shows them again.`;
 /** Refusals that `agent status` shows. */
 const SHOWN_REFUSALS = 3;
 
@@ -33,18 +34,21 @@ export function keyLines({ sources, locked, questions }: Status): string[] {
     identities.map((identity) => [
       name,
       identity.comment,
+      visible(identity.path ?? ""),
       identity.type,
       identity.fingerprint,
       stateText(identity),
       restrictionText(identity),
     ]),
   );
+  const isHidden = sources.some(({ identities }) => identities.some(({ state }) => state === "hidden"));
   return [
     ...(rows.length === 0
       ? [noKeysLine(sources)]
-      : tableLines(["SOURCE", "KEY", "TYPE", "FINGERPRINT", "STATE", "ONLY FOR"], rows)),
+      : tableLines(["SOURCE", "KEY", "PATH", "TYPE", "FINGERPRINT", "STATE", "ONLY FOR"], rows)),
     ...sources.flatMap(({ name, error }) => (error === null ? [] : [`Source ${name}: ${error}`])),
     ...(locked ? [LOCKED_LINE] : []),
+    ...(isHidden ? [HIDDEN_LINE] : []),
     ...questions.map(({ kind, identity }) =>
       kind === "passphrase"
         ? `Waiting for the passphrase of ${identity}: '${BRAND.command} keys unlock' gives it.`
@@ -60,7 +64,8 @@ function noKeysLine(sources: Status["sources"]): string {
 }
 
 function stateText({ state, certificate_expires_at, unlocked_until }: Identity): string {
-  const until = certificate_expires_at ?? unlocked_until;
+  // "hidden until" would be read as the end of the hiding.
+  const until = state === "ready" || state === "unlocked" ? (certificate_expires_at ?? unlocked_until) : null;
   return until === null ? state : `${state} until ${until}`;
 }
 

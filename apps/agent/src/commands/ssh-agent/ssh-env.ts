@@ -1,5 +1,5 @@
 import { lstat } from "node:fs/promises";
-import { flagOf, textOf } from "@devplat/cli";
+import { UsageError, flagOf, textOf } from "@devplat/cli";
 import { noteLine, printLine } from "@devplat/base/terminal";
 import type { RunCommand } from "../common/command.ts";
 import { openContext } from "../common/context.ts";
@@ -11,6 +11,7 @@ export const run: RunCommand = async (invocation) => {
   const { options, positionals } = invocation;
   const { host, loaded } = await openContext(invocation);
   if (flagOf(options, "list")) {
+    if (positionals.length > 0) throw new UsageError("--list takes no name of a socket", "ssh-env");
     for (const { name, path } of agentSockets(host, loaded.config)) printLine(`${name}  ${path}`);
     return 0;
   }

@@ -56,14 +56,25 @@ function check(settings: RemoteSettings, command: string): void {
     validateConfig(remoteEditBody, settings, () => ({ source: "", line: 0, column: 0 }));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const faults = error.problems.map(({ key, message }) => `${optionOf(key)}: ${message}`);
+    const faults = error.problems.map(({ key, message }) => `${optionOf(key)}: ${message}${noneFor(key)}`);
     throw new UsageError(faults.join("; "), command);
   }
 }
 
 /** The option of a key such as `offers[0]`. */
 function optionOf(key: string): string {
+  const setting = settingOf(key);
+  return `--${setting === undefined ? key.split("[", 1)[0] : REMOTE_SETTINGS[setting].option}`;
+}
+
+/** The word for an empty list, for an entry of a list. */
+function noneFor(key: string): string {
+  const setting = settingOf(key);
+  const isList = setting !== undefined && REMOTE_SETTINGS[setting].kind === "list";
+  return isList ? `, or ${NONE} alone for an empty list` : "";
+}
+
+function settingOf(key: string): RemoteSetting | undefined {
   const [name = ""] = key.split("[", 1);
-  const setting = REMOTE_SETTING_NAMES.find((each) => each === name);
-  return `--${setting === undefined ? name : REMOTE_SETTINGS[setting].option}`;
+  return REMOTE_SETTING_NAMES.find((each) => each === name);
 }

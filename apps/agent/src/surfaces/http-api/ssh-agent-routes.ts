@@ -48,6 +48,10 @@ export function sshAgentRoutes(
   app.post(`${SSH_AGENT}/keys/unlock`, limit, mutation, async (c) => {
     const agent = control();
     const { name, passphrase } = await jsonBody(c, unlockBody);
+    if (passphrase === undefined) {
+      await agent.findKey(name);
+      return c.body(null, 204);
+    }
     await agent.unlockKey(name, new Secret(passphrase));
     logger.info({ by: surface }, "key of the SSH agent unlocked");
     return c.body(null, 204);

@@ -19,6 +19,8 @@ export interface SshIdentity {
   /** The public key or certificate, as in RFC 4253 section 6.6 and PROTOCOL.certkeys. */
   readonly blob: Buffer;
   readonly comment: string;
+  /** Path of its secret in the store; undefined for a certificate. */
+  readonly path: string | undefined;
   readonly restrictions: KeyRestrictions;
   readonly state: Extract<SshAgentIdentityView["state"], "ready" | "needs-passphrase" | "unlocked">;
   /** End of the certificate, milliseconds since the epoch; undefined for a plain key. */

@@ -14,6 +14,7 @@ export function identityView(
 ): SshAgentIdentityView {
   return {
     comment,
+    path: null,
     type: "ssh-ed25519",
     fingerprint: `SHA256:${Buffer.from(comment).toString("base64").padEnd(43, "x").slice(0, 43)}`,
     state: "ready",
@@ -61,6 +62,10 @@ export class MemorySshAgent implements SshAgentControl {
 
   async refresh(): Promise<void> {
     this.calls.push(["refresh"]);
+  }
+
+  async findKey(name: string): Promise<void> {
+    this.calls.push(["find", name]);
   }
 
   async unlockKey(name: string, passphrase: Secret): Promise<void> {

@@ -6,6 +6,8 @@ export interface SshAgentControl {
   status(): SshAgentStatus;
   /** Looks the keys up in the store again. */
   refresh(signal: AbortSignal): Promise<void>;
+  /** Looks for a key that {@link unlockKey} can open. @throws AgentRefusal `key_unknown` */
+  findKey(name: string): Promise<void>;
   /** Opens keys with a passphrase. @param name comment, path or fingerprint @throws AgentRefusal `key_unknown` | `passphrase_wrong` */
   unlockKey(name: string, passphrase: Secret): Promise<void>;
   /** Shows own keys again that `ssh-add -D` has hidden. */

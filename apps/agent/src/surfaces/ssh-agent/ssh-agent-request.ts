@@ -11,7 +11,7 @@ const passphrase = z.string().min(1).max(MAX_TEXT_CHARS);
 
 export const unlockBody = z.strictObject({
   name: z.string().min(1).max(MAX_TEXT_CHARS).describe("Comment, path or fingerprint of the key"),
-  passphrase,
+  passphrase: passphrase.optional().describe("Without it the key is only looked for"),
 });
 
 export const answerBody = z.union([

@@ -61,6 +61,7 @@ export function identityOf(
     state: "ready",
     certificateExpiresAt: undefined,
     unlockedUntil: undefined,
+    path: undefined,
     sign: async (data, rsaHash, signal) => {
       signal.throwIfAborted();
       return sign(pair, data, rsaHash && (rsaHash === "sha256" ? "rsa-sha2-256" : "rsa-sha2-512"));
@@ -193,6 +194,9 @@ export async function startSshAgent(options: TestSshAgentOptions): Promise<TestS
   const agent = new SshAgent({
     sources: () => options.sources,
     lookAgain: () => undefined,
+    findKey: async () => {
+      throw new AgentRefusal("key_unknown", "no such key");
+    },
     unlockKey: async () => {
       throw new AgentRefusal("key_unknown", "no such key");
     },

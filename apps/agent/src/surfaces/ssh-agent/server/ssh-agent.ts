@@ -35,6 +35,8 @@ export interface SshAgentParts {
   readonly sources: () => readonly IdentitySource[];
   /** Has the next listing of the sources ask the store. */
   readonly lookAgain: () => void;
+  /** Looks for a key of the store by its comment, path or fingerprint. @throws AgentRefusal `key_unknown` */
+  readonly findKey: (name: string) => Promise<void>;
   /** Opens keys with a passphrase. @param name comment, path or fingerprint @throws AgentRefusal */
   readonly unlockKey: (name: string, passphrase: Secret) => Promise<void>;
   readonly questions: QuestionBoard;
@@ -191,6 +193,10 @@ export class SshAgent implements SshAgentControl {
       for (const relay of relays) relay.close();
     }
     this.#notify();
+  }
+
+  async findKey(name: string): Promise<void> {
+    await this.#parts.findKey(name);
   }
 
   async unlockKey(name: string, passphrase: Secret): Promise<void> {

@@ -22,6 +22,7 @@ export function ownSourceView(
       .filter((key) => key.source === source.name)
       .map(({ identity }) => ({
         ...keyView(identity.blob, identity.comment, useOf),
+        path: identity.path ?? null,
         state: state ?? identity.state,
         certificate_expires_at: timeText(identity.certificateExpiresAt),
         unlocked_until: timeText(identity.unlockedUntil),
@@ -43,6 +44,7 @@ export function relayView(
     error: relay.problem ?? null,
     identities: relay.known.map(({ blob, comment }) => ({
       ...keyView(blob, comment, useOf),
+      path: null,
       state: isLocked ? "locked" : "ready",
       certificate_expires_at: null,
       unlocked_until: null,

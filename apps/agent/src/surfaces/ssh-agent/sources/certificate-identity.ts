@@ -6,6 +6,7 @@ import type { IssuedCertificate } from "./certificate-authority.ts";
 export class CertificateIdentity implements SshIdentity {
   readonly blob: Buffer;
   readonly comment: string;
+  readonly path = undefined;
   readonly restrictions: KeyRestrictions;
   readonly state = "ready";
   readonly unlockedUntil = undefined;

@@ -98,11 +98,17 @@ export class KeySources {
    * @throws AgentRefusal `key_unknown` | `passphrase_wrong` | `key_unusable`
    */
   async unlockKey(name: string, passphrase: Secret): Promise<void> {
-    if (await this.#unlockKnown(name, passphrase)) return;
+    await this.findKey(name);
+    if (!(await this.#unlockKnown(name, passphrase))) throw unknownKey(name);
+  }
+
+  /** Looks for a key of the store by its comment, path or fingerprint. @throws AgentRefusal `key_unknown` */
+  async findKey(name: string): Promise<void> {
+    const isKnown = (): boolean => this.#stored().some((source) => source.has(name));
+    if (isKnown()) return;
     this.lookAgain();
     await Promise.all(this.#stored().map((source) => source.identities(this.#end.signal)));
-    if (await this.#unlockKnown(name, passphrase)) return;
-    throw new AgentRefusal("key_unknown", `the SSH agent has no key "${name}" of the store`);
+    if (!isKnown()) throw unknownKey(name);
   }
 
   /** Takes a key that an enrolment has just made, so that nobody has to type its passphrase again. */
@@ -179,4 +185,8 @@ export class KeySources {
 /** Paths of the secrets of all `ssh` enrolments. */
 function sshEnrolments(enrolments: KeySourcesConfig["enrolments"]): string[] {
   return Object.entries(enrolments).flatMap(([key, { engine }]) => (engine === "ssh" ? [key] : []));
+}
+
+function unknownKey(name: string): AgentRefusal {
+  return new AgentRefusal("key_unknown", `the SSH agent has no key "${name}" of the store`);
 }

@@ -105,13 +105,8 @@ export class StoredKeysSource implements IdentitySource {
    * @returns whether there is one. @throws AgentRefusal if the passphrase opens none of them
    */
   async unlock(name: string, passphrase: Secret, signal: AbortSignal): Promise<boolean> {
-    const identities = this.#all().filter((each) =>
-      [each.path, each.comment, each.fingerprint].includes(name),
-    );
-    const nameless = [...this.#entries].filter(
-      ([path, entry]) => entry.nameless !== undefined && [path, entry.nameless.comment].includes(name),
-    );
-    if (name === "" || identities.length + nameless.length === 0) return false;
+    const { identities, nameless } = this.#named(name);
+    if (identities.length + nameless.length === 0) return false;
     const results = await Promise.allSettled([
       ...identities.map((each) => each.unlock(passphrase, signal)),
       ...nameless.map(([path]) => this.#unlockNameless(path, passphrase, signal)),
@@ -119,6 +114,12 @@ export class StoredKeysSource implements IdentitySource {
     const failures = results.filter((each) => each.status === "rejected");
     if (failures.length === results.length) throw failures[0]?.reason as Error;
     return true;
+  }
+
+  /** Whether {@link unlock} finds a key. */
+  has(name: string): boolean {
+    const { identities, nameless } = this.#named(name);
+    return identities.length + nameless.length > 0;
   }
 
   /** Takes a key that was just made here, so that nobody has to type its passphrase again. */
@@ -157,6 +158,16 @@ export class StoredKeysSource implements IdentitySource {
     this.forget();
     await this.#following;
     await this.#turns.settled();
+  }
+
+  #named(name: string): { identities: StoredIdentity[]; nameless: [string, StoredEntry][] } {
+    if (name === "") return { identities: [], nameless: [] };
+    return {
+      identities: this.#all().filter((each) => [each.path, each.comment, each.fingerprint].includes(name)),
+      nameless: [...this.#entries].filter(
+        ([path, entry]) => entry.nameless !== undefined && [path, entry.nameless.comment].includes(name),
+      ),
+    };
   }
 
   #all(): StoredIdentity[] {
