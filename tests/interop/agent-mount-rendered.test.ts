@@ -93,7 +93,7 @@ describe("files that rules render on the mount", { timeout: TIMEOUT_MS }, () => 
   };
 
   before(async () => {
-    stand = await mountStand("agent-mount-rendered", "cache_ttl: 5m", RULES);
+    stand = await mountStand("agent-mount-rendered", "cache_ttl: 5m, read_write: true", RULES);
     await stand.place.write(".kube/config", KUBECONFIG);
     await put({ user: "ada", password: PASSWORD });
     await untilText(stand.at("app/motto"), MOTTO);
@@ -222,7 +222,7 @@ describe("files that rules render on the mount", { timeout: TIMEOUT_MS }, () => 
     assert.match(line ?? "", new RegExp(`"path":"guarded/key".*"program":"${cat}"`));
   });
 
-  it("are changed by nobody: EACCES", async () => {
+  it("are changed by nobody, also with read_write: EACCES", async () => {
     const path = stand.at("app/motto");
     const other = stand.at("demo/registry.json");
     const script = `
@@ -284,14 +284,11 @@ for each in tries:
     const { stdout: doctor } = await stand.place.agent(["doctor"]);
     assert.match(doctor, /target of rule env: \S+\/\.daemon\/app\/\.env, on no disk/);
     assert.match(await stand.place.ok("sync", "--dry-run"), /0 files would change/);
-    const { stdout } = await stand.place.agent([
-      "secrets",
-      "put",
-      "demo/registry",
-      "user=ada",
-      `password=${PASSWORD}`,
-    ]);
-    assert.match(stdout, /\.daemon\/app\/motto: (?:changed|unchanged) \(rule text\)/);
+    const put = ["secrets", "put", "demo/registry", "user=ada", "password=other"];
+    const { stdout } = await stand.place.agent(put);
+    assert.match(stdout, /\.daemon\/app\/motto: changed \(rule text\)/);
+    assert.match(stdout, /\.daemon\/kube\/config: changed \(rule kube\)/);
+    await untilText(stand.at("app/motto"), "ada:other\n");
   });
 
   it("leave no value in state, log or output of the daemon", async () => {
