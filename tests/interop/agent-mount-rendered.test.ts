@@ -284,8 +284,8 @@ for each in tries:
     const { stdout: doctor } = await stand.place.agent(["doctor"]);
     assert.match(doctor, /target of rule env: \S+\/\.daemon\/app\/\.env, on no disk/);
     assert.match(await stand.place.ok("sync", "--dry-run"), /0 files would change/);
-    const put = ["secrets", "put", "demo/registry", "user=ada", "password=other"];
-    const { stdout } = await stand.place.agent(put);
+    const command = ["secrets", "put", "demo/registry", "user=ada", "password=other"];
+    const { stdout } = await stand.place.agent(command);
     assert.match(stdout, /\.daemon\/app\/motto: changed \(rule text\)/);
     assert.match(stdout, /\.daemon\/kube\/config: changed \(rule kube\)/);
     await untilText(stand.at("app/motto"), "ada:other\n");
