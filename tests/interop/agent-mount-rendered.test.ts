@@ -181,6 +181,34 @@ describe("files that rules render on the mount", { timeout: TIMEOUT_MS }, () => 
     await untilText(stand.at("app/motto"), MOTTO);
   });
 
+  it("are never a mix of two versions while their secret is replaced again and again", async () => {
+    const script = `
+import sys, time
+end = time.monotonic() + 2
+reads = seen = 0
+while time.monotonic() < end:
+    text = open(sys.argv[1]).read()
+    user, password = text.rstrip('\\n').split(':', 1)
+    assert user == 'ada' or user * len(password) == password, text
+    reads += 1
+    seen += user != 'ada'
+print(reads, seen)
+`;
+    const readers = Array.from({ length: 6 }, () => output("python3", "-c", script, stand.at("app/motto")));
+    const all = Promise.all(readers);
+    const end = performance.now() + 2000;
+    for (let count = 1; performance.now() < end; count++) {
+      const user = String(count % 10);
+      await put({ user, password: user.repeat((count * 7) % 2000 || 1) });
+    }
+    for (const line of await all) {
+      const [reads = 0, seen = 0] = line.split(" ").map(Number);
+      assert.ok(reads > 10 && seen > 10, line);
+    }
+    await put({ user: "ada", password: PASSWORD });
+    await untilText(stand.at("app/motto"), MOTTO);
+  });
+
   it("appear when their secret does, and are not listed before", async () => {
     assert.equal(await output("ls", "-A", stand.at("late")), "");
     assert.notEqual((await quick("cat", stand.at("late/.env"))).code, 0);
