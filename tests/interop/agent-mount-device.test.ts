@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
-import { createConnection } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { run, until } from "@devplat/testkit";
+import { run } from "@devplat/testkit";
 import { ACCOUNTS, HelloStand, ORDINARY, isRoot, runAs } from "./agent-mount/hello-stand.ts";
 
 describe("a FUSE mount", () => {
@@ -104,52 +103,4 @@ describe("a FUSE mount", () => {
       await second.finish();
     });
   }
-});
-
-describe("the mount helper", () => {
-  it("mounts for a daemon that must not get new privileges", async (context) => {
-    const stand = await HelloStand.create(context, ORDINARY);
-    const refused = await stand.start({ noNewPrivileges: true }).finish();
-    assert.match(refused, /Operation not permitted/);
-    const helper = await stand.startHelper(context);
-    const program = stand.start({ noNewPrivileges: true, helper });
-    await program.event("mounted");
-    const shown = await stand.run("cat", join(stand.mountpoint, "hello.txt"));
-    assert.equal(shown.stdout, "hello from the mount\n");
-    assert.equal(await program.finish(), "");
-  });
-
-  it("refuses requests that it does not know, options with a comma, and other users", async (context) => {
-    const stand = await HelloStand.create(context, ORDINARY);
-    const helper = await stand.startHelper(context);
-    const ask = async (line: string): Promise<string> => {
-      const script = `const s = require("net").connect(process.argv[1]); s.write(process.argv[2] + "\\n"); s.pipe(process.stdout)`;
-      return (await stand.run(process.execPath, "-e", script, helper, line)).stdout;
-    };
-    const mount = { action: "mount", path: stand.mountpoint };
-    for (const request of [
-      "",
-      "{",
-      "[]",
-      JSON.stringify({ action: "format", path: "/" }),
-      JSON.stringify({ ...mount, path: "relative", options: { source: "a", subtype: "b", maxReadBytes: 1 } }),
-      JSON.stringify({ ...mount, options: { source: "a,allow_other", subtype: "b", maxReadBytes: 1 } }),
-      "x".repeat(10_000),
-    ]) {
-      assert.equal(await ask(request), "the mount helper does not understand the request", request);
-    }
-    assert.match(
-      await ask(JSON.stringify({ action: "unmount", path: stand.folder, options: { lazy: true } })),
-      /^cannot mount or unmount /,
-    );
-    assert.deepEqual(await stand.mounts(), []);
-    if (!isRoot) return;
-    const foreign = createConnection(helper);
-    let answer = "";
-    foreign.on("data", (chunk: Buffer) => (answer += chunk.toString()));
-    foreign.on("error", () => {});
-    foreign.write("{}\n");
-    await until(() => foreign.destroyed);
-    assert.equal(answer, "");
-  });
 });

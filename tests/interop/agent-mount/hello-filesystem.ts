@@ -1,5 +1,5 @@
 /**
- * A small filesystem for tests of the mount's device, as a program of its own: `hello-filesystem.ts MOUNTPOINT [HELPER]`.
+ * A small filesystem for tests of the mount's device, as a program of its own: `hello-filesystem.ts MOUNTPOINT`.
  * It prints one line of JSON for each event, and obeys lines on its standard input.
  *
  * - `hello.txt`, `folder/a b`: small files. `large`: 1 MiB, never cached. `folder/many`: 2,000 entries.
@@ -20,7 +20,6 @@ import {
 } from "@devplat/fuse-protocol";
 import { FuseDevice } from "../../../apps/agent/src/surfaces/mount/device/fuse-device.ts";
 import { mount } from "../../../apps/agent/src/surfaces/mount/device/mount.ts";
-import { mountByHelper } from "../../../apps/agent/src/surfaces/mount/device/mount-helper.ts";
 import {
   prepareMountpoint,
   removeOwnMounts,
@@ -69,13 +68,12 @@ const heldFile = file("held\n");
 
 const say = (event: object): void => void process.stdout.write(`${JSON.stringify(event)}\n`);
 
-const [, , given = "", helper] = process.argv;
+const [, , given = ""] = process.argv;
 const path = await resolveMountpoint(given);
 const uid = process.geteuid?.() ?? 0;
-const stale =
-  helper === undefined ? await removeOwnMounts(path, { ...OPTIONS, uid }) : { removed: 0, remaining: [] };
+const stale = await removeOwnMounts(path, { ...OPTIONS, uid });
 await prepareMountpoint(path);
-const descriptor = helper === undefined ? await mount(path, OPTIONS) : mountByHelper(helper, path, OPTIONS);
+const descriptor = await mount(path, OPTIONS);
 using device = new FuseDevice(descriptor, MAX_BYTES);
 const poller = new Poller([device.descriptor, 0]);
 const reply = new ReplyWriter();

@@ -8,7 +8,6 @@ import { NOBODY_UID, asNobody } from "../agent-web/other-user.ts";
 
 const NODE = [process.execPath, "--disable-warning=ExperimentalWarning"];
 const HELLO = join(import.meta.dirname, "hello-filesystem.ts");
-const HELPER = join(import.meta.dirname, "helper-program.ts");
 /** Milliseconds for a command on the mount; a hang still ends. */
 const COMMAND_LIMIT_MS = 30_000;
 
@@ -36,11 +35,6 @@ export async function runAs(
 ): Promise<Finished> {
   const [program, ...rest] = [...words, command];
   return await run(program, [...rest, ...args], { cwd: "/", timeoutMs: COMMAND_LIMIT_MS });
-}
-
-interface Started {
-  readonly helper?: string;
-  readonly noNewPrivileges?: boolean;
 }
 
 /** A folder of one user, with a mountpoint and programs that mount there. */
@@ -75,18 +69,8 @@ export class HelloStand {
     return runAs(this.account, command, ...args);
   }
 
-  start({ helper, noNewPrivileges = false }: Started = {}): HelloProgram {
-    const limits = noNewPrivileges ? ["setpriv", "--no-new-privs"] : [];
-    const words = [...this.account.words, ...limits, ...NODE, HELLO, this.mountpoint];
-    return new HelloProgram([...words, ...(helper === undefined ? [] : [helper])]);
-  }
-
-  async startHelper(context: TestContext): Promise<string> {
-    const socket = join(this.folder, "helper.sock");
-    const program = new HelloProgram([...this.account.words, ...NODE, HELPER, socket]);
-    context.after(() => program.kill());
-    await program.event("listening");
-    return socket;
+  start(): HelloProgram {
+    return new HelloProgram([...this.account.words, ...NODE, HELLO, this.mountpoint]);
   }
 
   /** Lines of the mount table that name the mountpoint. */

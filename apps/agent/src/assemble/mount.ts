@@ -7,8 +7,8 @@ import { WritePolicy } from "../secrets/write-policy.ts";
 import { FilesystemMount } from "../surfaces/mount/filesystem-mount.ts";
 import { LazyUnmounter } from "../surfaces/mount/lazy-unmounter.ts";
 import { MountRequests } from "../surfaces/mount/mount-requests.ts";
-import { mountIdentity, mountpointOf } from "../surfaces/mount/mount-status.ts";
-import { MOUNT_SERVER, ownFastProgram } from "../own-program.ts";
+import { mountHelperSocket, mountIdentity, mountpointOf } from "../surfaces/mount/mount-status.ts";
+import { MOUNT_SERVER, ownProgram } from "../own-program.ts";
 import type { MountedFiles } from "../sync/mounted/mounted-files.ts";
 import { noteOwnWrite, type OwnWritesParts } from "./own-writes.ts";
 import type { StoreWatch } from "../sync/store-watch.ts";
@@ -48,16 +48,17 @@ export function assembleMount(
     rendered: mounted,
     logger,
   });
+  const helper = mountHelperSocket(places);
   return new FilesystemMount({
-    command: ownFastProgram([MOUNT_SERVER]),
+    command: ownProgram([MOUNT_SERVER]),
     requests,
     changes,
-    unmounter: new LazyUnmounter({ identity: mountIdentity(), clock, logger }),
+    unmounter: new LazyUnmounter({ identity: mountIdentity(), helper, clock, logger }),
     settings: () => {
       const { config } = current();
       const { layout, cache_ttl: cacheTtlMs, read_write: mayWrite } = config.fuse;
       const mountpoint = mountpointOf(config, places);
-      return { mountpoint, mayWrite, layout, cacheTtlMs, rendered: mounted.shown(), owned: owned() };
+      return { mountpoint, helper, mayWrite, layout, cacheTtlMs, rendered: mounted.shown(), owned: owned() };
     },
     clock,
     logger,

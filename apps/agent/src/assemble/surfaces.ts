@@ -107,6 +107,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     peerLoan: peerPath === undefined ? undefined : loan,
     sshAgent: () => sshAgent.agent,
     volumes: () => volumes.volumes,
+    mount: () => (current().config.fuse.enabled ? mount : undefined),
     configuration: new ConfigurationView(current),
     logger,
   };

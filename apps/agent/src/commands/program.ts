@@ -10,6 +10,7 @@ import {
 } from "@devplat/cli";
 import { BRAND } from "../brand.ts";
 import type { RemoteOption } from "../remote-settings.ts";
+import { MOUNT_HELPER } from "../own-program.ts";
 import { VERSION } from "../version.ts";
 import type { CommandSpec } from "./common/command.ts";
 import { GLOBAL_OPTIONS, globalFlags, type GlobalFlags } from "./common/global-options.ts";
@@ -312,9 +313,16 @@ const COMMANDS: readonly CommandSpec[] = [
     status: { summary: "Show how git signs.", options: { json, local: gitLocal } },
   }),
   {
+    name: "mount",
+    summary: "Have the daemon make the filesystem mount again.",
+    options: { json },
+    load: async () => (await import("./mount/mount.ts")).run,
+  },
+  {
     name: "unmount",
-    summary: "Remove the filesystem mount, until the daemon starts again.",
+    summary: `Remove the filesystem mount, until '${BRAND.command} mount' or the next start of the daemon.`,
     options: {
+      json,
       lazy: flagOption("Also while files are open: it disappears now, and ends with the last of them."),
     },
     load: async () => (await import("./mount/unmount.ts")).run,
@@ -354,4 +362,17 @@ export const PROGRAM: Program<GlobalFlags> = {
   globalOptions: GLOBAL_OPTIONS,
   flags: globalFlags,
   debug: { isOn: ({ logLevel }) => logLevel === "debug", hint: "--log-level debug shows where" },
+};
+
+/** The mount helper, with the options of every command. */
+export const MOUNT_HELPER_PROGRAM: Program<GlobalFlags> = {
+  ...PROGRAM,
+  commands: [
+    {
+      name: MOUNT_HELPER,
+      summary: "Mount for a daemon whose service forbids new privileges.",
+      options: {},
+      load: async () => (await import("./mount/helper.ts")).run,
+    },
+  ],
 };

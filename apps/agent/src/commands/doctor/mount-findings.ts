@@ -5,8 +5,9 @@ import type { Findings } from "@devplat/cli";
 import { BRAND } from "../../brand.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Host } from "../../host.ts";
+import { isAnswering } from "../../surfaces/listening/socket-place.ts";
 import { readDaemonStatus } from "../../surfaces/socket/daemon-status.ts";
-import { isMounted, mountpointOf } from "../../surfaces/mount/mount-status.ts";
+import { isMounted, mountHelperSocket, mountpointOf } from "../../surfaces/mount/mount-status.ts";
 
 const DEVICE = "/dev/fuse";
 
@@ -35,13 +36,21 @@ export async function examineMount(host: Host, { config }: LoadedConfig, finding
       const found = await Promise.all(folders.map((folder) => exists(join(folder, "fusermount3"))));
       return found.includes(true) ? "found" : { fault: "not found; install the package fuse3" };
     });
+  const helper = mountHelperSocket(host.places);
+  if (await exists(helper))
+    await findings.attempt("mount helper", async () =>
+      (await isAnswering(helper))
+        ? `answers at ${helper}`
+        : { warning: `does not answer at ${helper}; only a daemon without new privileges needs it` },
+    );
   await findings.attempt("mount", async () => {
     const mountpoint = mountpointOf(config, host.places);
     if (!(await isMounted(mountpoint))) {
       const { fuse } = await readDaemonStatus(host.places, config);
       const { problem = null, state } = fuse ?? {};
       if (problem !== null) return { fault: problem };
-      if (state === "unmounted") return { warning: "unmounted; the daemon mounts again at its next start" };
+      if (state === "unmounted")
+        return { warning: `unmounted by request; '${BRAND.command} mount' mounts again` };
       return { warning: `nothing is mounted at ${mountpoint}; '${BRAND.command} status' tells more` };
     }
     const { probeMount } = await import("../../surfaces/mount/device/mountpoint.ts");

@@ -1,32 +1,65 @@
-import { flagOf } from "@devplat/cli";
+import { flagOf, printResult } from "@devplat/cli";
 import { printText, visible } from "@devplat/base/terminal";
+import type { Config } from "../../config/schema.ts";
 import { AgentError } from "../../errors.ts";
+import type { Host } from "../../host.ts";
+import { findMounter } from "../../surfaces/mount/device/mounter.ts";
 import { resolveMountpoint } from "../../surfaces/mount/device/mountpoint.ts";
-import { unmount } from "../../surfaces/mount/device/unmount.ts";
-import { isMounted, mountpointOf } from "../../surfaces/mount/mount-status.ts";
+import { isMounted, mountHelperSocket, mountpointOf } from "../../surfaces/mount/mount-status.ts";
 import type { RunCommand } from "../common/command.ts";
 import { openContext } from "../common/context.ts";
+import { DaemonRefusal, DaemonRequests } from "../common/daemon-request.ts";
+
+/** The daemon first stores what it has only in memory. In milliseconds. */
+const LIMIT_MS = 30_000;
 
 /** Removes the filesystem mount, with or without a running daemon. */
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
-  const path = await resolveMountpoint(mountpointOf(loaded.config, host.places));
-  if (!(await isMounted(path))) {
-    printText(`Nothing is mounted at ${visible(path)}.\n`);
-    return 0;
+  const { dryRun } = invocation.flags;
+  const mountpoint = await resolveMountpoint(mountpointOf(loaded.config, host.places));
+  const wasMounted = await isMounted(mountpoint);
+  if (!dryRun) {
+    const lazy = flagOf(invocation.options, "lazy");
+    await askDaemon(host, loaded.config, lazy);
+    await removeMounts(host, mountpoint, lazy);
   }
-  const lazy = flagOf(invocation.options, "lazy");
-  // A mount can be below another one.
-  while (await isMounted(path)) {
-    try {
-      await unmount(path, { lazy });
-    } catch (error) {
-      if (lazy || !(error instanceof AgentError)) throw error;
-      throw new AgentError("mount_failed", error.message, {
-        hint: "Close the programs that use it, or run it with --lazy.",
-      });
-    }
-  }
-  printText(`Unmounted ${visible(path)}.\n`);
+  const done = dryRun ? "Would unmount" : "Unmounted";
+  const result = { mountpoint, unmounted: wasMounted && !dryRun };
+  printResult(invocation.options, result, () =>
+    printText(
+      wasMounted ? `${done} ${visible(mountpoint)}.\n` : `Nothing is mounted at ${visible(mountpoint)}.\n`,
+    ),
+  );
   return 0;
 };
+
+/** The daemon stores what it has only in memory before it unmounts. Without one the command unmounts itself. */
+async function askDaemon(host: Host, config: Config, lazy: boolean): Promise<void> {
+  try {
+    const requests = new DaemonRequests(host, config);
+    await requests.change("/api/v1/unmount", { body: { lazy }, timeoutMs: LIMIT_MS });
+  } catch (error) {
+    if (error instanceof DaemonRefusal && error.problem === "mount_failed")
+      throw lazy ? error : busy(error.message);
+    if (!(error instanceof AgentError)) throw error;
+  }
+}
+
+/** A mount can be below another one. */
+async function removeMounts(host: Host, path: string, lazy: boolean): Promise<void> {
+  const mounter = await findMounter(mountHelperSocket(host.places));
+  while (await isMounted(path)) {
+    try {
+      await mounter.unmount(path, { lazy });
+    } catch (error) {
+      throw lazy || !(error instanceof AgentError) ? error : busy(error.message);
+    }
+  }
+}
+
+function busy(message: string): AgentError {
+  return new AgentError("mount_failed", message, {
+    hint: "Close the programs that use it, or run it with --lazy.",
+  });
+}

@@ -124,13 +124,17 @@ function fuseLines({ fuse }: CommandStatus): string[] {
     problem = null,
     omitted_names: omitted = 0,
   } = fuse;
+  const byRequest =
+    !mounted && fuse.state === "unmounted"
+      ? ` (unmounted by request; '${BRAND.command} mount' mounts again)`
+      : "";
   return [
     "",
     "Filesystem",
     `  Mountpoint: ${visible(mountpoint)}`,
     `  Access:     ${access}`,
     `  Cache TTL:  ${formatDuration(ttl * 1000)}`,
-    `  Mounted:    ${mounted ? "yes" : "no"}`,
+    `  Mounted:    ${mounted ? "yes" : "no"}${byRequest}`,
     ...(problem === null ? [] : [`  Problem:    ${visible(problem)}`]),
     ...(omitted === 0 ? [] : [`  Left out:   ${omitted} names that no file can have`]),
     ...(fuse.unsaved ?? []).map(({ path, reason }) => `  Not stored: ${visible(path)} (${visible(reason)})`),

@@ -9,6 +9,7 @@ import type { SecretEditor } from "../../secrets/secret-editor.ts";
 import type { DaemonView } from "../../status.ts";
 import type { RemoteControl } from "../forwards/remote-control.ts";
 import type { PeerSocketLoan } from "../forwards/tokens/peer-socket-loan.ts";
+import type { MountControl } from "../mount/mount-control.ts";
 import type { VolumeControl } from "../volumes/volume-control.ts";
 import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 
@@ -47,6 +48,8 @@ export interface ApiParts {
   readonly sshAgent: () => SshAgentControl | undefined;
   /** Container volumes; undefined while they are off. */
   readonly volumes: () => VolumeControl | undefined;
+  /** The filesystem mount; undefined while it is off. */
+  readonly mount: () => MountControl | undefined;
   /** `http://host:port` of the listener that responds. Undefined on a socket. */
   readonly origin: () => string | undefined;
   /** Lets a browser in once; undefined without a web UI. */

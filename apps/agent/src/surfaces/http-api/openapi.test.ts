@@ -21,6 +21,7 @@ import type { Json } from "@devplat/web-kit/openapi";
 import { PROBLEM_TYPES } from "./problem.ts";
 import { apiRoutes } from "./routes.ts";
 import { schemaFaults } from "./schema.test-kit.ts";
+import { AgentError } from "../../errors.ts";
 import { VolumeError } from "../volumes/errors/volume-error.ts";
 
 interface OpenApi {
@@ -64,6 +65,12 @@ before(async () => {
         if (name === "app") return 2;
         const code = name === "stuck" ? "content_unwritable" : "volume_unknown";
         throw new VolumeError(code, "the files cannot be removed: EPERM", { hint: "Check who owns them." });
+      },
+    },
+    mount: {
+      mount: async () => undefined,
+      unmount: async (lazy) => {
+        if (!lazy) throw new AgentError("mount_failed", "cannot unmount /home/ada/.daemon: EBUSY");
       },
     },
     sshAgent: new MemorySshAgent(
@@ -200,10 +207,20 @@ const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
     sshAgent("questions/absent", { confirmed: true }),
     sshAgent("questions/asked", { confirmed: false }),
   ],
+  "POST /api/v1/mount": [
+    () => change("POST", "/api/v1/mount"),
+    () => change("POST", "/api/v1/mount", { body: JSON.stringify({ path: "/" }) }),
+  ],
+  "POST /api/v1/unmount": [
+    () => change("POST", "/api/v1/unmount", { body: JSON.stringify({ lazy: true }) }),
+    () => change("POST", "/api/v1/unmount"),
+    () => change("POST", "/api/v1/unmount", { body: JSON.stringify({ lazy: "yes" }) }),
+  ],
   "POST /api/v1/docker/volumes/{name}/release": [
     () => change("POST", "/api/v1/docker/volumes/app/release"),
     () => change("POST", "/api/v1/docker/volumes/absent/release"),
     () => change("POST", "/api/v1/docker/volumes/stuck/release"),
+    () => change("POST", "/api/v1/docker/volumes/app/release", { body: JSON.stringify({ force: true }) }),
   ],
   "POST /api/v1/remote/browse": [
     form("/api/v1/remote/browse", "url=https%3A%2F%2Fexample.test%2F"),

@@ -13,6 +13,7 @@ import { FAILURE_CLASSES } from "../forwards/openssh/failure.ts";
 import { consentBody, newRemoteBody, remoteEditBody, repinBody } from "../forwards/remote-request.ts";
 import { sshAgentStatusSchema } from "../../ssh-agent-view.ts";
 import { answerBody, unlockBody } from "../ssh-agent/ssh-agent-request.ts";
+import { unmountBody } from "../mount/mount-request.ts";
 import { PROBLEM_TYPES } from "./problem.ts";
 
 /** Description of an operation. Left out: everything that is the same for all of them. */
@@ -30,6 +31,7 @@ const status = z.discriminatedUnion("authenticated", [
 ]);
 const cycle = z.object({ job: text, ...cycleResultSchema.shape }).meta({ id: "Cycle" });
 const written = z.object({ path: text, version });
+const mounted = z.object({ mounted: z.boolean() });
 const values = z.looseObject({}).describe("Any JSON values; numbers keep every digit.");
 
 const secretPath = {
@@ -309,6 +311,20 @@ const OPERATIONS: readonly DescribedOperation[] = [
     "Answers a question that waits for the user",
     { 204: { description: "Answered; 404 if nobody waits for the answer any more" } },
     { parameters: { id: "Id of the question." }, headers: CSRF, body: { schema: answerBody } },
+  ),
+  operation(
+    "POST",
+    "/api/v1/mount",
+    "Makes the filesystem mount again",
+    { 200: { description: "It is mounted; 409 with the reason if it cannot be", schema: mounted } },
+    { headers: CSRF },
+  ),
+  operation(
+    "POST",
+    "/api/v1/unmount",
+    "Removes the filesystem mount, until it is mounted again or the daemon starts again",
+    { 200: { description: "It is removed; 409 while files on it are open", schema: mounted } },
+    { headers: CSRF, body: { schema: unmountBody } },
   ),
   operation(
     "POST",

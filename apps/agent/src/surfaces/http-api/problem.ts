@@ -91,6 +91,16 @@ export const PROBLEM_TYPES = {
     "'agent status' says since when. Try again later.",
   ),
   not_found: kind(404, "Nothing is served or stored there."),
+  mount_off: kind(
+    404,
+    "The filesystem mount is off.",
+    "fuse.enabled: true in the configuration turns it on; a reload is enough.",
+  ),
+  mount_failed: kind(
+    409,
+    "The filesystem cannot be mounted or unmounted now.",
+    "'agent doctor' tries what the mount needs.",
+  ),
   volumes_off: kind(
     404,
     "Container volumes are off.",
@@ -259,6 +269,10 @@ export const PROBLEMS = {
   sshAgentOff: {
     detail: "The SSH agent is off.",
     code: "ssh_agent_off",
+  },
+  mountOff: {
+    detail: "The filesystem mount is off.",
+    code: "mount_off",
   },
   volumesOff: {
     detail: "Container volumes are off, or their plugin cannot serve.",

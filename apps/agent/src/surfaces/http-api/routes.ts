@@ -6,6 +6,7 @@ import { problemResponse } from "./problem-response.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { headersOnly } from "./headers-only.ts";
 import { isFromForeignPage } from "./request-checks.ts";
+import { mountRoutes } from "./mount-routes.ts";
 import { metricsText } from "./status/metrics.ts";
 import { peerRoutes } from "./peer-routes.ts";
 import { peerSocketApiRoutes } from "./peer-socket-routes.ts";
@@ -93,6 +94,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   app.route("/", remoteRoutes(parts, withCsrfToken));
   app.route("/", peerSocketApiRoutes(parts, withCsrfToken));
   app.route("/", sshAgentRoutes(parts, withCsrfToken));
+  app.route("/", mountRoutes(parts, withCsrfToken));
   app.route("/", volumeRoutes(parts, withCsrfToken));
 
   app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {

@@ -2,7 +2,7 @@ import { Hono, type MiddlewareHandler } from "hono";
 import { emptyBody } from "../forwards/remote-request.ts";
 import { VolumeError } from "../volumes/errors/volume-error.ts";
 import type { ApiParts, Environment } from "./environment.ts";
-import { jsonBody, smallBodyLimit } from "./json-body.ts";
+import { BodyFault, jsonBody, smallBodyLimit } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import { PROBLEMS } from "./problem.ts";
 
@@ -36,5 +36,9 @@ export function volumeRoutes(
     }
   });
 
+  app.onError((error, c) => {
+    if (error instanceof BodyFault) return problemResponse(c, error.problem);
+    throw error;
+  });
   return app;
 }

@@ -3,13 +3,17 @@ import { readFile, readlink } from "node:fs/promises";
 /** The first descriptor that a supervisor passes (sd_listen_fds(3): SD_LISTEN_FDS_START). */
 const FIRST_DESCRIPTOR = 3;
 
-const SOCKET_NAMES = ["api", "peer", "agent", "docker"] as const;
-/** `api`: the whole JSON API. `peer`: what may be forwarded to another host. `agent`: the SSH agent. `docker`: the volume plugin. */
+const SOCKET_NAMES = ["api", "peer", "agent", "docker", "mount"] as const;
+/**
+ * `api`: the whole JSON API. `peer`: what may be forwarded to another host. `agent`: the SSH agent. `docker`: the volume plugin.
+ * `mount`: the mount helper, which is a process of its own.
+ */
 export type SocketName = (typeof SOCKET_NAMES)[number];
 
 /**
  * The listening sockets that a supervisor such as systemd has opened for this process (sd_listen_fds(3)), as file
- * descriptors. `FileDescriptorName=` says which is which; sockets without such a name count in the order api, peer, agent, docker.
+ * descriptors. `FileDescriptorName=` says which is which; sockets without such a name count in the order api, peer, agent,
+ * docker, mount.
  */
 export function activatedSockets(
   environment: NodeJS.ProcessEnv,

@@ -106,7 +106,8 @@ async function checkFree(path: string): Promise<void> {
   }
 }
 
-function isAnswering(path: string): Promise<boolean> {
+/** Whether a program listens on a socket. */
+export function isAnswering(path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const connection = createConnection(path);
   connection.setTimeout(PROBE_TIMEOUT_MS, () => resolve(true));

@@ -35,6 +35,8 @@ export type MountState =
 export interface Unmounter {
   /** Waits while files are open, up to a time. Then it hides the mount, and open files go on. Never throws. */
   unmount(mountpoint: string): Promise<void>;
+  /** Removes the mount now. @throws AgentError `mount_failed` while files are open, unless `lazy` */
+  remove(mountpoint: string, lazy: boolean): Promise<void>;
   /** Removes what a mount server has left that was killed. Never throws. */
   removeStale(mountpoint: string): Promise<void>;
 }
@@ -87,7 +89,8 @@ export class FilesystemMount {
       this.#channel?.send({ kind: "changed", path });
       if (requests.rendersFrom(path)) this.renderedChanged();
     }, this.#end.signal);
-    this.#running = this.#run(resolve);
+    // Nothing listens to changes for a mount that has ended.
+    this.#running = this.#run(resolve).finally(() => this.#end.abort());
     await promise;
   }
 
@@ -99,6 +102,24 @@ export class FilesystemMount {
   /** Rendered files may have other content now. */
   renderedChanged(): void {
     this.#channel?.send({ kind: "rendered" });
+  }
+
+  /** Resolves when the mount server has ended for good. */
+  get ended(): Promise<void> {
+    return this.#running ?? Promise.resolve();
+  }
+
+  /**
+   * Stores what can be stored, and unmounts, because a person wants it. After a lazy unmount open files go on.
+   *
+   * @throws AgentError `mount_failed` while files are open, unless `lazy`
+   */
+  async unmount(lazy: boolean): Promise<void> {
+    if (this.#state.state === "mounted") {
+      if (this.#state.problem === undefined) await this.#settle();
+      await this.#parts.unmounter.remove(this.#parts.settings().mountpoint, lazy);
+    } else await this.stop();
+    this.#set({ state: "unmounted" });
   }
 
   /** Stores what can be stored, and unmounts. */
@@ -207,7 +228,7 @@ export class FilesystemMount {
         this.#set({ state: "mounted" });
         return;
       case "unmounted":
-        if (!this.#end.signal.aborted) {
+        if (!this.#end.signal.aborted && this.#state.state !== "unmounted") {
           logger.info({}, "the filesystem was unmounted by somebody else");
           this.#set({ state: "unmounted" });
         }

@@ -2,7 +2,7 @@ import { messageOf, retry, type Clock, type Logger } from "@devplat/base";
 import { AgentError } from "../../errors.ts";
 import type { MountIdentity } from "./device/mountinfo.ts";
 import { removeOwnMounts, resolveMountpoint } from "./device/mountpoint.ts";
-import { unmount } from "./device/unmount.ts";
+import { findMounter } from "./device/mounter.ts";
 import type { Unmounter } from "./filesystem-mount.ts";
 import { isMounted } from "./mount-status.ts";
 
@@ -14,6 +14,8 @@ const MAX_TRIES = 4;
 
 export interface LazyUnmounterParts {
   readonly identity: MountIdentity;
+  /** Socket of the mount helper. */
+  readonly helper: string;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -27,7 +29,8 @@ export class LazyUnmounter implements Unmounter {
   }
 
   async unmount(mountpoint: string): Promise<void> {
-    const { clock, logger } = this.#parts;
+    const { clock, logger, helper } = this.#parts;
+    const mounter = await findMounter(helper);
     const end = clock.monotonic() + BUSY_LIMIT_MS;
     let failures = 0;
     try {
@@ -35,7 +38,7 @@ export class LazyUnmounter implements Unmounter {
       while (await isMounted(path)) {
         const lazy = clock.monotonic() >= end;
         try {
-          await unmount(path, { lazy });
+          await mounter.unmount(path, { lazy });
         } catch (error) {
           if (lazy && ++failures >= MAX_TRIES) throw error;
           await clock.sleep(RETRY_MS);
@@ -46,11 +49,19 @@ export class LazyUnmounter implements Unmounter {
     }
   }
 
+  async remove(mountpoint: string, lazy: boolean): Promise<void> {
+    const path = await resolveMountpoint(mountpoint);
+    const mounter = await findMounter(this.#parts.helper);
+    // A mount can be below another one.
+    while (await isMounted(path)) await mounter.unmount(path, { lazy });
+  }
+
   async removeStale(mountpoint: string): Promise<void> {
-    const { identity, logger, clock } = this.#parts;
+    const { identity, logger, clock, helper } = this.#parts;
+    const mounter = await findMounter(helper);
     try {
       const path = await resolveMountpoint(mountpoint);
-      const { removed, remaining } = await retry(() => removeOwnMounts(path, identity), {
+      const { removed, remaining } = await retry(() => removeOwnMounts(path, identity, mounter), {
         attempts: MAX_TRIES,
         firstMs: RETRY_MS,
         clock,

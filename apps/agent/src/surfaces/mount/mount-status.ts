@@ -17,6 +17,11 @@ export function mountpointOf({ fuse }: Config, { home }: Pick<Places, "home">): 
   return expandHome(fuse.mountpoint, home);
 }
 
+/** Path of the mount helper's socket. */
+export function mountHelperSocket({ runtime }: Pick<Places, "runtime">): string {
+  return join(runtime, "mount.sock");
+}
+
 /** Status of the mount; undefined while the section is off. */
 export async function fuseStatus(
   config: Config,

@@ -3,8 +3,6 @@ export class Timers {
   readonly #timers = new Map<number, { readonly dueMs: number; readonly run: () => void }>();
   readonly #now: () => number;
   #last = 0;
-  /** No timer is due before this time. It can be too early after a timer was cancelled. */
-  #nextMs = Number.POSITIVE_INFINITY;
 
   /** @param now a monotonic clock, in milliseconds */
   constructor(now: () => number = () => performance.now()) {
@@ -18,27 +16,22 @@ export class Timers {
   /** Runs something once, in `ms` milliseconds. @returns a function that cancels it */
   after(ms: number, run: () => void): () => void {
     const id = ++this.#last;
-    const dueMs = this.#now() + ms;
-    this.#timers.set(id, { dueMs, run });
-    this.#nextMs = Math.min(this.#nextMs, dueMs);
+    this.#timers.set(id, { dueMs: this.#now() + ms, run });
     return () => this.#timers.delete(id);
   }
 
-  /** Milliseconds until {@link runDue} has to be called; undefined without a timer. */
+  /** Milliseconds until the next timer is due; undefined without one. */
   untilNext(): number | undefined {
-    return this.#timers.size === 0 ? undefined : Math.max(0, this.#nextMs - this.#now());
+    let next: number | undefined;
+    for (const { dueMs } of this.#timers.values()) if (next === undefined || dueMs < next) next = dueMs;
+    return next === undefined ? undefined : Math.max(0, next - this.#now());
   }
 
-  /** Runs what is due. It looks at each timer only when one can be due, because each request has one. */
+  /** Runs what is due. */
   runDue(): void {
     const now = this.#now();
-    if (now < this.#nextMs) return;
-    this.#nextMs = Number.POSITIVE_INFINITY;
     for (const [id, { dueMs, run }] of this.#timers) {
-      if (dueMs > now) {
-        this.#nextMs = Math.min(this.#nextMs, dueMs);
-        continue;
-      }
+      if (dueMs > now) continue;
       this.#timers.delete(id);
       run();
     }

@@ -5,7 +5,7 @@ import { readiness } from "../http-api/status/health.ts";
 import { peerRoutes } from "../http-api/peer-routes.ts";
 import { PROBLEMS } from "../http-api/problem.ts";
 import { apiRoutes } from "../http-api/routes.ts";
-import { storeProblem } from "../http-api/store-problem.ts";
+import { storeProblem } from "../http-api/problems/store-problem.ts";
 import type { ApiParts, Environment } from "../http-api/environment.ts";
 import { MAX_BODY_BYTES } from "../http-api/request-checks.ts";
 import { ACTION_KINDS } from "../../config/sections/action-kinds.ts";

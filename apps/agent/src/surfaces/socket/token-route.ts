@@ -6,7 +6,7 @@ import type { ApiParts, Environment } from "../http-api/environment.ts";
 import { headersOnly } from "../http-api/headers-only.ts";
 import { problemResponse } from "../http-api/problem-response.ts";
 import { PROBLEMS, type Problem } from "../http-api/problem.ts";
-import { storeProblem } from "../http-api/store-problem.ts";
+import { storeProblem } from "../http-api/problems/store-problem.ts";
 
 /**
  * A borrower takes a peer for dead that has not responded within 3 seconds. A grant that takes longer goes on, and the next

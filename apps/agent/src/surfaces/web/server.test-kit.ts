@@ -19,6 +19,7 @@ import { StoreHealth } from "../../secrets/store-health.ts";
 import { WritePolicy } from "../../secrets/write-policy.ts";
 import type { Desktop } from "../../desktop/desktop.ts";
 import type { RemoteControl } from "../forwards/remote-control.ts";
+import type { MountControl } from "../mount/mount-control.ts";
 import type { VolumeControl } from "../volumes/volume-control.ts";
 import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
@@ -92,6 +93,8 @@ export async function startTestServer(
     remotes?: RemoteControl;
     /** Default: it is off. */
     sshAgent?: SshAgentControl;
+    /** The filesystem mount. Default: it is off. */
+    mount?: MountControl;
     /** Container volumes. Default: they are off. */
     volumes?: VolumeControl;
     /** Default: there is no peer socket. */
@@ -171,6 +174,7 @@ export async function startTestServer(
     remotes: options.remotes,
     sshAgent: () => options.sshAgent,
     volumes: () => options.volumes,
+    mount: () => options.mount,
     peerLoan: options.peerLoan,
     clipboard: options.clipboard ?? {
       copy: async (secret) => {

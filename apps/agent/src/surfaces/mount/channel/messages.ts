@@ -4,6 +4,8 @@ import type { SecretStoreErrorCode } from "@devplat/secret-store";
 export interface MountSettings {
   /** Absolute path. */
   readonly mountpoint: string;
+  /** Socket of the mount helper, which mounts where this process cannot. */
+  readonly helper: string;
   readonly mayWrite: boolean;
   /** `both` adds a directory `<name>.d` with one file for each field. */
   readonly layout: "json" | "both";

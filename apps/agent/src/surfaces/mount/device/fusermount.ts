@@ -54,10 +54,6 @@ export async function runFusermount(args: readonly string[], path: string, socke
 }
 
 function failed(path: string, reason: string, hint?: string): AgentError {
-  const more = /not permitted/i.test(reason)
-    ? "If the daemon runs as a hardened service (NoNewPrivileges), start daemon-mount.service."
-    : undefined;
-  const advice = hint ?? more;
-  const options = advice === undefined ? {} : { hint: advice };
+  const options = hint === undefined ? {} : { hint };
   return new AgentError("mount_failed", `cannot mount or unmount ${path}: ${reason}`, options);
 }

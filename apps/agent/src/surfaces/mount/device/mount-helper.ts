@@ -1,117 +1,81 @@
 import { closeSync } from "node:fs";
-import type { Server, Socket } from "node:net";
-import { AgentError, publicMessage } from "../../../errors.ts";
-import { descriptorOf } from "../../listening/socket-inode.ts";
+import { createConnection } from "node:net";
+import { once } from "node:events";
+import { messageOf } from "@devplat/base";
+import { AgentError } from "../../../errors.ts";
 import { connectSocket, receiveMessage, sendMessage } from "./descriptor-passing.ts";
-import { mount, type MountOptions } from "./mount.ts";
-import { unmount, type UnmountOptions } from "./unmount.ts";
+import type { MountOptions } from "./mount.ts";
+import type { UnmountOptions } from "./unmount.ts";
 
-/** Longest request, in characters. */
-const MAX_REQUEST_CHARS = 8192;
 /** Longer than `fusermount3` may take. In milliseconds. */
 const ANSWER_LIMIT_MS = 15_000;
-const SUCCESS = "ok";
+/** The helper's answer to a request that is done. Each other answer is a text for people. */
+export const DONE = "ok";
 
-/** One request on each connection: one line of JSON. The answer is `ok`, with the device of a mount, or a text for people. */
-type HelperRequest =
-  | { readonly action: "mount"; readonly path: string; readonly options: MountOptions }
-  | { readonly action: "unmount"; readonly path: string; readonly options: UnmountOptions };
-
-/**
- * Mounts and unmounts for a daemon whose service forbids new privileges, so that it cannot run `fusermount3` itself. Serves the
- * connections of a listening server. It gives nothing that a process of this user could not do.
- *
- * @param isAllowed whether the process at the other end is the daemon's
- */
-export function serveMountHelper(server: Server, isAllowed: (socket: Socket) => boolean): void {
-  server.on("connection", (socket: Socket) => {
-    socket.on("error", () => socket.destroy());
-    if (!isAllowed(socket)) {
-      socket.destroy();
-      return;
-    }
-    let text = "";
-    socket.setEncoding("utf8").on("data", (chunk: string) => {
-      text += chunk;
-      const end = text.indexOf("\n");
-      if (end === -1 && text.length <= MAX_REQUEST_CHARS) return;
-      socket.removeAllListeners("data");
-      void answer(socket, text.slice(0, Math.max(end, 0)));
-    });
-  });
-}
+/** One request on each connection: one line of JSON. The answer to `mount` has the device with it. */
+export type HelperRequest =
+  | { readonly action: "mount"; readonly path: string; readonly maxReadBytes: number }
+  | { readonly action: "unmount"; readonly path: string; readonly lazy: boolean };
 
 /**
- * Has the helper mount.
+ * Has the mount helper mount. Blocks the thread.
  *
  * @param helper path of its socket
  * @returns as `mount`
  * @throws AgentError `mount_failed`
  */
-export function mountByHelper(helper: string, path: string, options: MountOptions): number {
-  const descriptor = ask(helper, { action: "mount", path, options });
-  if (descriptor === undefined)
-    throw new AgentError("mount_failed", `cannot mount at ${path}: the mount helper sent no device`);
-  return descriptor;
-}
-
-/** Has the helper unmount. @throws AgentError `mount_failed` */
-export function unmountByHelper(helper: string, path: string, options: UnmountOptions): void {
-  const descriptor = ask(helper, { action: "unmount", path, options });
-  if (descriptor !== undefined) closeSync(descriptor);
-}
-
-function ask(helper: string, request: HelperRequest): number | undefined {
-  const socket = connectSocket(helper);
+export function mountByHelper(helper: string, path: string, { maxReadBytes }: MountOptions): number {
+  let socket: number;
   try {
+    socket = connectSocket(helper);
+  } catch (error) {
+    throw unreachable(path, messageOf(error));
+  }
+  try {
+    const request: HelperRequest = { action: "mount", path, maxReadBytes };
     sendMessage(socket, `${JSON.stringify(request)}\n`);
     const { text, descriptor } = receiveMessage(socket, ANSWER_LIMIT_MS);
-    if (text === SUCCESS) return descriptor;
+    if (text === DONE && descriptor !== undefined) return descriptor;
     if (descriptor !== undefined) closeSync(descriptor);
-    throw new AgentError("mount_failed", text === "" ? "the mount helper refused the request" : text);
+    throw refused(path, text);
   } finally {
     closeSync(socket);
   }
 }
 
-async function answer(socket: Socket, line: string): Promise<void> {
-  let device: number | undefined;
+/** Has the mount helper unmount. @throws AgentError `mount_failed` */
+export async function unmountByHelper(helper: string, path: string, { lazy }: UnmountOptions): Promise<void> {
+  const socket = createConnection(helper);
   try {
-    const request = parseRequest(line);
-    if (request.action === "mount") device = await mount(request.path, request.options);
-    else await unmount(request.path, request.options);
-    const connection = descriptorOf(socket);
-    // Node cannot send this kind of descriptor. Nothing else was written to the socket.
-    if (connection !== undefined) sendMessage(connection, SUCCESS, device);
-    socket.end();
+    await once(socket, "connect");
   } catch (error) {
-    socket.end(publicMessage(error));
-  } finally {
-    if (device !== undefined) closeSync(device);
+    throw unreachable(path, messageOf(error));
   }
-}
-
-function parseRequest(line: string): HelperRequest {
-  let request: Partial<Record<string, unknown>> = {};
   try {
-    const value: unknown = JSON.parse(line);
-    if (typeof value === "object" && value !== null) request = { ...value };
-  } catch {
-    // Refused below.
+    const request: HelperRequest = { action: "unmount", path, lazy };
+    socket.setTimeout(ANSWER_LIMIT_MS, () =>
+      socket.destroy(refused(path, "the mount helper does not answer")),
+    );
+    socket.write(`${JSON.stringify(request)}\n`);
+    let text = "";
+    for await (const chunk of socket.setEncoding("utf8") as AsyncIterable<string>) text += chunk;
+    if (text !== DONE) throw refused(path, text);
+  } catch (error) {
+    throw error instanceof AgentError ? error : refused(path, messageOf(error));
+  } finally {
+    socket.destroy();
   }
-  const { action, path, options } = request;
-  if (typeof path === "string" && path.startsWith("/") && !path.includes("\0")) {
-    const given: Partial<Record<string, unknown>> =
-      typeof options === "object" && options !== null ? { ...options } : {};
-    const { source, subtype, maxReadBytes, lazy } = given;
-    if (action === "unmount" && typeof lazy === "boolean") return { action, path, options: { lazy } };
-    if (action === "mount" && isWord(source) && isWord(subtype) && Number.isSafeInteger(maxReadBytes))
-      return { action, path, options: { source, subtype, maxReadBytes: Number(maxReadBytes) } };
-  }
-  throw new AgentError("mount_failed", "the mount helper does not understand the request");
 }
 
-/** A word cannot add an option. */
-function isWord(value: unknown): value is string {
-  return typeof value === "string" && /^[\w-]+$/.test(value);
+function refused(path: string, text: string): AgentError {
+  const message = text === "" || text === DONE ? `the mount helper refused to serve ${path}` : text;
+  return new AgentError("mount_failed", message);
+}
+
+function unreachable(path: string, reason: string): AgentError {
+  return new AgentError(
+    "mount_failed",
+    `cannot mount or unmount ${path}: this process may not get new privileges, so it cannot run fusermount3, and the mount helper does not answer (${reason})`,
+    { hint: "Start daemon-mount.socket, or run the daemon without NoNewPrivileges." },
+  );
 }

@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { systemCode } from "@devplat/base";
 import { AgentError } from "../../../errors.ts";
 import { isOwnMount, mountAt, readMounts, type MountIdentity, type MountedFilesystem } from "./mountinfo.ts";
-import { unmount } from "./unmount.ts";
+import { unmount, type Unmounting } from "./unmount.ts";
 
 const FOLDER_MODE = 0o700;
 /** Mounts on top of each other at one place that are removed. */
@@ -61,9 +61,14 @@ export async function prepareMountpoint(path: string): Promise<void> {
  * Removes what earlier runs of the daemon have left mounted at a path, and bind mounts of it on top. They may be in use.
  *
  * @param path from {@link resolveMountpoint}
+ * @param by removes each mount. Default: this process does
  * @throws AgentError `mount_refused` for a mount of another program on top, `mount_failed`
  */
-export async function removeOwnMounts(path: string, identity: MountIdentity): Promise<RemovedMounts> {
+export async function removeOwnMounts(
+  path: string,
+  identity: MountIdentity,
+  by: Unmounting = { unmount },
+): Promise<RemovedMounts> {
   const devices = new Set<string>();
   for (let removed = 0; ; removed++) {
     const mounts = await readMounts();
@@ -76,7 +81,7 @@ export async function removeOwnMounts(path: string, identity: MountIdentity): Pr
     if (removed >= MAX_STACKED)
       throw refused(path, `more than ${MAX_STACKED} mounts are there`, "Remove them with umount.");
     devices.add(top.device);
-    await unmount(path, { lazy: true });
+    await by.unmount(path, { lazy: true });
   }
 }
 

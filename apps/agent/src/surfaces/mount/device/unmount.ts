@@ -11,6 +11,11 @@ export interface UnmountOptions {
   readonly lazy: boolean;
 }
 
+/** Removes mounts as {@link unmount} does. */
+export interface Unmounting {
+  unmount(path: string, options: UnmountOptions): Promise<void>;
+}
+
 /**
  * Removes the topmost mount at a path: root by umount2(2), other users by `fusermount3`.
  *

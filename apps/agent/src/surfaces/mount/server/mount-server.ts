@@ -10,11 +10,10 @@ import { BRAND } from "../../../brand.ts";
 import { AgentError, publicMessage } from "../../../errors.ts";
 import type { DaemonMessage, MountSettings } from "../channel/messages.ts";
 import { FuseDevice } from "../device/fuse-device.ts";
-import { mount } from "../device/mount.ts";
 import { mountAt, readMounts } from "../device/mountinfo.ts";
+import { findMounter, type Mounter } from "../device/mounter.ts";
 import { prepareMountpoint, resolveMountpoint } from "../device/mountpoint.ts";
 import { Poller } from "../device/poller.ts";
-import { unmount } from "../device/unmount.ts";
 import { Contents } from "../tree/contents.ts";
 import { Directories } from "../tree/directories.ts";
 import { FileError } from "../tree/file-error.ts";
@@ -38,12 +37,6 @@ import { Timers } from "../timers.ts";
 
 /** Requests of the kernel that are answered before other work gets its turn. */
 const REQUESTS_PER_TURN = 64;
-/** Most answers from memory are there after so many turns of the promises. */
-const PROMISE_TURNS = 24;
-/** Requests that follow one another in this time are a series, in milliseconds. */
-const SERIES_GAP_MS = 0.25;
-/** Within a series, the thread looks for the next request for this time before it sleeps, in milliseconds. */
-const SPIN_MS = 0.06;
 /** Longest wait without a timer, in milliseconds. */
 const IDLE_WAIT_MS = 3_600_000;
 /** Wait while the daemon takes no bytes, in milliseconds. */
@@ -63,15 +56,21 @@ export async function runMountServer(descriptor: number): Promise<void> {
   if (settings === undefined) return;
   let path: string;
   let device: FuseDevice;
+  const mounter = await findMounter(settings.helper);
   try {
     path = await resolveMountpoint(settings.mountpoint);
     await prepareMountpoint(path);
     const options = { source: BRAND.folder, subtype: BRAND.command, maxReadBytes: MAX_WRITE_BYTES };
-    device = new FuseDevice(await mount(path, options), MAX_WRITE_BYTES);
+    device = new FuseDevice(await mounter.mount(path, options), MAX_WRITE_BYTES);
   } catch (error) {
     const hint = error instanceof AgentError ? error.hint : undefined;
     const isFinal = error instanceof AgentError && error.code === "mount_refused";
-    channel.send({ kind: "refused", message: publicMessage(error), hint, isFinal });
+    channel.send({
+      kind: "refused",
+      message: error instanceof AgentError ? error.message : publicMessage(error),
+      hint,
+      isFinal,
+    });
     return;
   }
   const own = mountAt(await readMounts(), path)?.device;
@@ -79,14 +78,14 @@ export async function runMountServer(descriptor: number): Promise<void> {
   device[Symbol.dispose]();
   if (isUnmounted) channel.send({ kind: "unmounted" });
   // The daemon has ended, so this process cleans up after it. The next daemon may have mounted there already.
-  else await removeFrom(path, own);
+  else await removeFrom(path, own, mounter);
 }
 
 /** Removes the mounts of a device at a path, which may be in use. */
-async function removeFrom(path: string, device: string | undefined): Promise<void> {
+async function removeFrom(path: string, device: string | undefined, mounter: Mounter): Promise<void> {
   if (device === undefined) return;
   try {
-    while (mountAt(await readMounts(), path)?.device === device) await unmount(path, { lazy: true });
+    while (mountAt(await readMounts(), path)?.device === device) await mounter.unmount(path, { lazy: true });
   } catch {
     // The next daemon removes it.
   }
@@ -136,9 +135,6 @@ class MountServer {
   /** The report that was sent last. */
   #reported = "";
   #minor = 0;
-  #lastArrivalMs = Number.NEGATIVE_INFINITY;
-  /** Whether the last request came shortly after the one before it. */
-  #isSeries = false;
 
   constructor(channel: ChannelEnd, device: FuseDevice, settings: MountSettings) {
     this.#channel = channel;
@@ -230,30 +226,18 @@ class MountServer {
   async run(): Promise<boolean> {
     const poller = new Poller([this.#device.descriptor, this.#channel.descriptor]);
     for (;;) {
-      // A thread that sleeps takes longer to wake up than to answer.
-      if (!this.#isSeries || !poller.spin(SPIN_MS)) poller.wait(this.#waitMs());
+      poller.wait(this.#waitMs());
       if (this.#channel.hasOutgoing) this.#channel.flush();
       if (poller.isReady(1)) {
         const messages = this.#channel.receive();
         if (messages === undefined) return false;
         for (const message of messages) this.#receive(message);
       }
-      if (poller.isReady(0)) {
-        this.#noteArrival();
-        if (this.#serve() === "unmounted") return true;
-      }
+      if (poller.isReady(0) && this.#serve() === "unmounted") return true;
       this.#timers.runDue();
-      // Answers from memory need only promises. A turn of Node's own loop takes much longer.
-      for (let turn = 0; turn < PROMISE_TURNS && this.#running.size > 0; turn++) await Promise.resolve();
       // Promises and notifications go on in between.
       if (this.#running.size > 0 || poller.isReady(1)) await nextTurn();
     }
-  }
-
-  #noteArrival(): void {
-    const now = performance.now();
-    this.#isSeries = now - this.#lastArrivalMs < SERIES_GAP_MS;
-    this.#lastArrivalMs = now;
   }
 
   #waitMs(): number {

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { peerCredentials } from "./credentials.ts";
+import { peerCredentials } from "../../listening/peer-credentials.ts";
 import { isStillRunning, programName, readProcess, type ProcessRecord } from "./process-record.ts";
 
 /** Processes of a chain that a prompt can show. */

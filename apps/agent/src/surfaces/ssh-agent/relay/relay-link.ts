@@ -10,7 +10,7 @@ import {
   type AgentRequest,
 } from "@devplat/ssh-protocol";
 import { Serializer } from "@devplat/base/serializer";
-import { peerCredentials } from "../peer-process/credentials.ts";
+import { peerCredentials } from "../../listening/peer-credentials.ts";
 import { MAX_BOUND_SESSIONS } from "../policy/session-chain.ts";
 
 /** Reason why another agent gave no answer. The message is for the status. */

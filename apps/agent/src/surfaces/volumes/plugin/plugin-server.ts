@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Logger } from "@devplat/base";
 import { closeServer, createBoundedServer } from "../../listening/bounded-server.ts";
 import { ListeningPlace } from "../../listening/listening-place.ts";
-import { peerCredentials } from "../../ssh-agent/peer-process/credentials.ts";
+import { peerCredentials } from "../../listening/peer-credentials.ts";
 import { PLUGIN_CONTENT_TYPE, failure, respondToCall, type VolumeDriver } from "./plugin-protocol.ts";
 
 /** Maximum body of a request, in bytes. */

@@ -4,7 +4,7 @@ import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { LOGIN_LIMIT_MS } from "../../../auth/login/login-flow.ts";
 import { headersOnly } from "../../http-api/headers-only.ts";
 import { PROBLEMS, documentOf, type Problem } from "../../http-api/problem.ts";
-import { storeProblem } from "../../http-api/store-problem.ts";
+import { storeProblem } from "../../http-api/problems/store-problem.ts";
 import { AgentError, publicMessage } from "../../../errors.ts";
 import type { Environment } from "../../http-api/environment.ts";
 import { isFromForeignPage, isFromOwnPage } from "../../http-api/request-checks.ts";

@@ -21,6 +21,7 @@ export interface SiteParts extends Pick<
   | "peerLoan"
   | "sshAgent"
   | "volumes"
+  | "mount"
   | "logger"
 > {
   /** Undefined for a store without a login. */

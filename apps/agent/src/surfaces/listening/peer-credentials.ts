@@ -1,7 +1,7 @@
 import { closeSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
-import { bindLibc } from "../../../libc.ts";
-import { descriptorOf } from "../../listening/socket-inode.ts";
+import { bindLibc } from "../../libc.ts";
+import { descriptorOf } from "./socket-inode.ts";
 
 /** Linux's numbers (asm-generic/socket.h). */
 const SOL_SOCKET = 1;
@@ -41,6 +41,13 @@ export function peerCredentials(socket: Socket): PeerCredentials | undefined {
     pid: pid > 0 ? pid : undefined,
     handle: pid > 0 ? processHandle(descriptor, pid) : undefined,
   };
+}
+
+/** Whether the kernel says that a process of this user is at the other end. */
+export function isOwnUser(socket: Socket): boolean {
+  const credentials = peerCredentials(socket);
+  credentials?.handle?.[Symbol.dispose]();
+  return credentials !== undefined && credentials.uid === process.geteuid?.();
 }
 
 function processHandle(descriptor: number, pid: number): ProcessHandle | undefined {
