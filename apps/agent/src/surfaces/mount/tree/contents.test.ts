@@ -96,6 +96,18 @@ describe("contents of the store in the mount server", () => {
       assert.equal(await stand.read(), 1);
     });
 
+  it("tell how long a failed listing is used again", async () => {
+    const stand = new Stand();
+    stand.fault = new StoreFault("not_found");
+    stand.nowMs = 10;
+    await assert.rejects(stand.contents.listing("app/"), stand.fault);
+    stand.pass(500);
+    assert.equal(stand.contents.listingFailsUntil("app/"), 1010);
+    assert.equal(stand.contents.listingFailsUntil("other/"), 510);
+    stand.contents.drop("app/key");
+    assert.equal(stand.contents.listingFailsUntil("app/"), 510);
+  });
+
   it("are requested again after the store could not be asked", async () => {
     const stand = new Stand();
     stand.fault = new StoreFault("unavailable");

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import { foldersAbove } from "../../../secrets/folder/folders-above.ts";
 import type { MountRequest, MountReplies } from "../channel/messages.ts";
@@ -21,6 +22,8 @@ export interface Requests {
 
 export interface RenderedContent {
   readonly bytes: Buffer;
+  /** Distinguishes contents. */
+  readonly digest: string;
   /** Milliseconds since the epoch. */
   readonly changedAt: number;
 }
@@ -88,6 +91,11 @@ export class Contents {
     });
   }
 
+  /** Time until which the failure of a listing is used again. */
+  listingFailsUntil(folder: string): number {
+    return this.#entries.get(`list ${folder}`)?.kept.untilMs ?? this.#timers.now();
+  }
+
   /** The newest version of a secret. @throws StoreFault; FileError */
   secret(path: string): Promise<Kept<SecretContent>> {
     return this.#get(`read ${path}`, async () => {
@@ -110,7 +118,8 @@ export class Contents {
     return this.#get(`render ${path}`, async () => {
       const { content, changedAt } = await this.#requests.request({ kind: "render", path });
       const bytes = Buffer.from(content);
-      return [{ bytes, changedAt }, bytes.length];
+      const digest = createHash("sha256").update(bytes).digest("base64");
+      return [{ bytes, digest, changedAt }, bytes.length];
     });
   }
 

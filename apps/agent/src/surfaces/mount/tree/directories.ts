@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import type { RenderedFileSettings } from "../channel/messages.ts";
 import type { Timers } from "../timers.ts";
@@ -66,7 +65,7 @@ export class Directories {
 
   /** The same without what is only in memory. @throws StoreFault; FileError */
   async storedItems(directory: DirectoryNode): Promise<Kept<ReadonlyMap<string, DirectoryItem>>> {
-    const { contents, timers } = this.#parts;
+    const { contents } = this.#parts;
     const { place } = directory;
     if (place.kind === "fields") {
       const { value, untilMs } = await contents.secret(place.path);
@@ -84,7 +83,7 @@ export class Directories {
       // A folder that only rendered files need does not exist in the store, or nobody may list it.
       const isDecision = error instanceof StoreFault && error.isDecision;
       if (!isDecision || rendered.size === 0) throw error;
-      return { value: rendered, untilMs: timers.now() };
+      return { value: rendered, untilMs: contents.listingFailsUntil(place.folder) };
     }
   }
 
@@ -158,9 +157,8 @@ export class Directories {
     const { contents } = this.#parts;
     if (source.kind === "rendered") {
       const { value, untilMs } = await contents.rendered(source.path);
-      const digest = createHash("sha256").update(value.bytes).digest("base64");
       return {
-        value: { bytes: value.bytes, key: digest, modifiedMs: value.changedAt, version: undefined },
+        value: { bytes: value.bytes, key: value.digest, modifiedMs: value.changedAt, version: undefined },
         untilMs,
       };
     }
