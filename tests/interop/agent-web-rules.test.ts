@@ -58,6 +58,18 @@ describe("the pages of rules", () => {
     await server.stop();
   });
 
+  it("say that a file is on the mount only", async () => {
+    const { server } = await start();
+    const target = { path: "~/.daemon/app/.env", format: "dotenv", mode: "0400", mounted: true };
+    server.view.set({ rules: [ruleView("env", { target })] });
+    for (const path of ["/ui/rules/", "/ui/rules/env/"])
+      assert.match(
+        (await server.send(path)).body,
+        /~\/\.daemon\/app\/\.env<\/code>[^]*dotenv, on the mount only/,
+      );
+    await server.stop();
+  });
+
   it("show what the next cycle would change, or why it could not [agent 26.10]", async () => {
     const { server } = await start();
     assert.match(

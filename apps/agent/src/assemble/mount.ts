@@ -8,7 +8,7 @@ import { FilesystemMount } from "../surfaces/mount/filesystem-mount.ts";
 import { LazyUnmounter } from "../surfaces/mount/lazy-unmounter.ts";
 import { MountRequests } from "../surfaces/mount/mount-requests.ts";
 import { mountHelperSocket, mountIdentity, mountpointOf } from "../surfaces/mount/mount-status.ts";
-import { MOUNT_SERVER, ownProgram } from "../own-program.ts";
+import { MOUNT_SERVER, ownFastProgram } from "../own-program.ts";
 import type { MountedFiles } from "../sync/mounted/mounted-files.ts";
 import { noteOwnWrite, type OwnWritesParts } from "./own-writes.ts";
 import type { StoreWatch } from "../sync/store-watch.ts";
@@ -50,7 +50,7 @@ export function assembleMount(
   });
   const helper = mountHelperSocket(places);
   return new FilesystemMount({
-    command: ownProgram([MOUNT_SERVER]),
+    command: ownFastProgram([MOUNT_SERVER]),
     requests,
     changes,
     unmounter: new LazyUnmounter({ identity: mountIdentity(), helper, clock, logger }),

@@ -12,6 +12,9 @@ rules:
     key: tools/npm
     target: { path: ~/.npmrc, format: ini, mode: "0640" }
     run: { command: [make, it], timeout: 5s }
+  - name: env
+    key: tools/npm
+    target: { mount: app/.env, format: dotenv, base: ~/.env, allow: [/usr/bin/env], on_missing: error }
 `;
 
 describe("asWritten", () => {

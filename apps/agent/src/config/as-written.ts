@@ -1,5 +1,6 @@
 import { formatDuration } from "@devplat/base";
 import type { Config } from "./schema.ts";
+import type { Rule } from "./sections/rule.ts";
 
 const MASK = "••••";
 
@@ -39,9 +40,32 @@ export function asWritten(config: Config): Record<string, unknown> {
     }),
     rules: config.rules.map(({ remote: _remote, ...rule }) => ({
       ...rule,
-      target: { ...rule.target, mode: octal(rule.target.mode), dir_mode: octal(rule.target.dir_mode) },
+      target: writtenTarget(rule.target),
       ...(rule.run !== undefined && { run: { ...rule.run, timeout: formatDuration(rule.run.timeout) } }),
     })),
+  };
+}
+
+/** A file on the mount has no keys that are about files on disk. */
+function writtenTarget(target: Rule["target"]): Record<string, unknown> {
+  const {
+    mode,
+    dir_mode: folderMode,
+    on_remove: onRemove,
+    overwrite,
+    tighten,
+    allow_tracked: tracked,
+    ...rest
+  } = target;
+  if (target.mount !== undefined) return rest;
+  return {
+    ...rest,
+    mode: octal(mode),
+    dir_mode: octal(folderMode),
+    on_remove: onRemove,
+    overwrite,
+    tighten,
+    allow_tracked: tracked,
   };
 }
 

@@ -40,6 +40,7 @@ rules:
     keys: {a: x/y, b: z}
     target: {path: ~/f.yaml, format: yaml, template: "a: {{ .a.b }}\\n# é ☃ 𝄞\\n", lists: {contexts: name}, mode: "0640"}
     run: {command: [systemctl, reload, "with space"], timeout: 5s}
+  - {name: mounted, key: k, target: {mount: app/.kube, base: ~/.kube/config, allow: [/usr/bin/kubectl], format: yaml}}
   - {name: second, key: k, paused: true, target: {path: ~/g.ini, format: ini, dialect: pip, merge: replace}}
 enrolments:
   flat: {engine: copy, from: shared/x, fields: {user: "{{ .u }}"}}

@@ -3,6 +3,8 @@ export class Timers {
   readonly #timers = new Map<number, { readonly dueMs: number; readonly run: () => void }>();
   readonly #now: () => number;
   #last = 0;
+  /** No timer is due before this time. It can be too early after a timer was cancelled. */
+  #nextMs = Number.POSITIVE_INFINITY;
 
   /** @param now a monotonic clock, in milliseconds */
   constructor(now: () => number = () => performance.now()) {
@@ -16,22 +18,27 @@ export class Timers {
   /** Runs something once, in `ms` milliseconds. @returns a function that cancels it */
   after(ms: number, run: () => void): () => void {
     const id = ++this.#last;
-    this.#timers.set(id, { dueMs: this.#now() + ms, run });
+    const dueMs = this.#now() + ms;
+    this.#timers.set(id, { dueMs, run });
+    this.#nextMs = Math.min(this.#nextMs, dueMs);
     return () => this.#timers.delete(id);
   }
 
-  /** Milliseconds until the next timer is due; undefined without one. */
+  /** Milliseconds until {@link runDue} has to be called; undefined without a timer. */
   untilNext(): number | undefined {
-    let next: number | undefined;
-    for (const { dueMs } of this.#timers.values()) if (next === undefined || dueMs < next) next = dueMs;
-    return next === undefined ? undefined : Math.max(0, next - this.#now());
+    return this.#timers.size === 0 ? undefined : Math.max(0, this.#nextMs - this.#now());
   }
 
-  /** Runs what is due. */
+  /** Runs what is due. It looks at each timer only when one can be due, because each request has one. */
   runDue(): void {
     const now = this.#now();
+    if (now < this.#nextMs) return;
+    this.#nextMs = Number.POSITIVE_INFINITY;
     for (const [id, { dueMs, run }] of this.#timers) {
-      if (dueMs > now) continue;
+      if (dueMs > now) {
+        this.#nextMs = Math.min(this.#nextMs, dueMs);
+        continue;
+      }
       this.#timers.delete(id);
       run();
     }

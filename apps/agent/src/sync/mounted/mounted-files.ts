@@ -1,5 +1,6 @@
 import { realpathSync } from "node:fs";
 import type { Logger } from "@devplat/base";
+import { Semaphore } from "@devplat/base/semaphore";
 import type { EditMap } from "@devplat/document-edit";
 import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 import { fileSignature } from "../../agent-files/file-signature.ts";
@@ -22,6 +23,8 @@ import { mergeFile } from "../edit/large-files.ts";
 import { readBaseFile, type BaseFile } from "./base-file.ts";
 import type { MountPlace } from "./mount-place.ts";
 
+/** Files that are made concurrently. */
+const PARALLEL = 8;
 /** Largest file on the mount, in bytes. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
@@ -57,6 +60,7 @@ export class MountedFiles {
   readonly #bases = new Map<string, KnownBase>();
   /** Rules whose last read has failed. The log names each failure once. */
   readonly #failed = new Set<string>();
+  readonly #turns = new Semaphore(PARALLEL);
   #rules: readonly MountedRule[] = [];
   #place: MountPlace = { mountpoint: undefined, remedy: "", layout: "json" };
 
@@ -103,16 +107,14 @@ export class MountedFiles {
    * @throws SecretStoreError; AgentError, whose reason is in the log; the reason of the signal
    */
   async render(path: string, signal: AbortSignal): Promise<MountedFile | undefined> {
-    const { store, renderer, paused, logger } = this.#parts;
+    const { paused, logger } = this.#parts;
     const rule = this.#rules.find(({ target }) => target.mount === path);
     if (rule === undefined || rule.paused || (await paused.read()).has(rule.name)) return undefined;
+    const release = await this.#turns.acquire(signal);
     try {
-      const rendered = await renderer.render(rule, new CycleSecrets(store, signal));
-      if (rendered.kind === "missing") return undefined;
-      const base = await this.base(rule);
-      const bytes = await this.bytes(rule, rendered.content, base, signal);
+      const file = await this.#make(rule, signal);
       this.#failed.delete(rule.name);
-      return { content: bytes.toString(), changedAt: Math.max(rendered.changedAt, base?.modifiedMs ?? 0) };
+      return file;
     } catch (error) {
       if (error instanceof SecretStoreError || signal.aborted) throw error;
       const message = publicMessage(error);
@@ -120,7 +122,18 @@ export class MountedFiles {
         logger.warn({ rule: rule.name, path, error: message }, "a file on the mount cannot be made");
       this.#failed.add(rule.name);
       throw new AgentError("mount_failed", message);
+    } finally {
+      release();
     }
+  }
+
+  async #make(rule: MountedRule, signal: AbortSignal): Promise<MountedFile | undefined> {
+    const { store, renderer } = this.#parts;
+    const rendered = await renderer.render(rule, new CycleSecrets(store, signal));
+    if (rendered.kind === "missing") return undefined;
+    const base = await this.base(rule);
+    const bytes = await this.bytes(rule, rendered.content, base, signal);
+    return { content: bytes.toString(), changedAt: Math.max(rendered.changedAt, base?.modifiedMs ?? 0) };
   }
 
   /** The whole content of a rule's file. @throws DocumentEditError; AgentError; the reason of the signal */

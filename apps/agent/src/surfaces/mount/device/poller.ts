@@ -45,6 +45,16 @@ export class Poller {
     return false;
   }
 
+  /** As {@link wait}, but looks again and again, and lets other threads run in between. For a time of some microseconds. */
+  spin(timeoutMs: number): boolean {
+    const untilMs = performance.now() + timeoutMs;
+    do {
+      if (this.wait(0)) return true;
+      systemCalls().sched_yield();
+    } while (performance.now() < untilMs);
+    return false;
+  }
+
   /** Whether the descriptor with this index was ready in the last wait. */
   isReady(index: number): boolean {
     return this.#entries.readInt16LE(index * POLLFD_BYTES + 6) !== 0;

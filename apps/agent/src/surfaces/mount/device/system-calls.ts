@@ -16,6 +16,7 @@ function bind() {
     read: { arguments: ["int32", "buffer", "uint64"], return: "int32" },
     write: { arguments: ["int32", "buffer", "uint64"], return: "int32" },
     ppoll: { arguments: ["buffer", "uint64", "buffer", "pointer"], return: "int32" },
+    sched_yield: { arguments: [], return: "int32" },
     fcntl: { arguments: ["int32", "int32", "int32"], return: "int32" },
     mount: { arguments: ["string", "string", "string", "uint64", "string"], return: "int32" },
     umount2: { arguments: ["string", "int32"], return: "int32" },

@@ -69,8 +69,8 @@ export class Reading {
     node.reservedFor = undefined;
     this.#audit.opened(pathOf(node), pid);
     const handle: ReadHandle = { kind: "read", node, bytes };
-    // The pages of a version stay valid, because its bytes never change.
-    return { kind: "opened", handle, flags: OPEN_REPLY_FLAGS.keepCache };
+    // The pages of a version stay valid, because its bytes never change. A close has nothing to store.
+    return { kind: "opened", handle, flags: OPEN_REPLY_FLAGS.keepCache | OPEN_REPLY_FLAGS.noFlush };
   }
 
   /**

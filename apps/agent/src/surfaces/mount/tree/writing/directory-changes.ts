@@ -34,6 +34,7 @@ export class DirectoryChanges {
     const { directories, overlay } = this.#parts;
     const { place } = parent;
     if (place.kind === "fields") throw new FileError("EPERM");
+    if (directories.isRendered(parent, name)) throw new FileError("EACCES");
     if ("node" in (await directories.find(parent, name, pid))) throw new FileError("EEXIST");
     const folder = `${place.folder}${name}/`;
     checkFolderName(folder);
