@@ -60,6 +60,9 @@ export interface DaemonOptions {
   readonly launcher?: string;
 }
 
+/** A daemon that logs nothing is asked after this time, in milliseconds. */
+const QUIET_MS = 1000;
+
 /** Starts `agent run` and waits until it is ready. */
 export async function daemon(
   place: Home,
@@ -71,7 +74,11 @@ export async function daemon(
   let output = "";
   child.stderr?.on("data", (chunk: Buffer) => (log += chunk.toString()));
   child.stdout?.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const quietUntil = performance.now() + QUIET_MS;
   try {
+    // The first line comes when a socket listens. To ask before costs as much CPU as the start itself, because most
+    // conditions start a program.
+    await until(() => log + output !== "" || child.exitCode !== null || performance.now() > quietUntil);
     await until(ready, () => log);
   } catch (error) {
     // One that runs on would keep the test's own process from its end.
