@@ -5,6 +5,7 @@ import type { Directories, DirectoryItem } from "./directories.ts";
 import { FileError } from "./file-error.ts";
 import type { OpenAudit } from "./open-audit.ts";
 import { pathOf, type DirectoryNode, type FileNode } from "./nodes.ts";
+import { ReadAhead } from "./read-ahead.ts";
 import type { ListedEntry, OpenHandle, Reply } from "./reply.ts";
 import type { Reopenings } from "./writing/reopenings.ts";
 
@@ -33,6 +34,7 @@ export class Reading {
   readonly #audit: OpenAudit;
   readonly #rendered: () => readonly RenderedFileSettings[];
   readonly #reopenings: Reopenings;
+  readonly #readAhead = new ReadAhead();
 
   constructor(
     directories: Directories,
@@ -47,7 +49,9 @@ export class Reading {
   }
 
   async lookup(directory: DirectoryNode, name: string, pid: number): Promise<Reply> {
-    const found = await this.#directories.find(directory, name, pid);
+    const finding = this.#directories.find(directory, name, pid);
+    this.#prefetch(this.#readAhead.lookedUp(directory, name));
+    const found = await finding;
     if ("missingMs" in found) return { kind: "missing", validMs: found.missingMs };
     return { kind: "entry", ...found };
   }
@@ -108,6 +112,7 @@ export class Reading {
       const { value, untilMs } = await this.#directories.listed(handle.node);
       handle.items = [...value];
       handle.untilMs = untilMs;
+      this.#readAhead.listed(handle.node, handle.items);
     }
     const plus = operation === "readdirplus";
     const links = [".", ".."].map((name, index): ListedEntry => ({
@@ -134,7 +139,7 @@ export class Reading {
     return { kind: "listing", entries: [...links.slice(offset), ...entries], size, plus };
   }
 
-  /** Asks for the secrets of the next reply while this one is made. */
+  /** Asks for secrets that are probably next, while this reply is made. */
   #prefetch(items: readonly (readonly [string, DirectoryItem])[]): void {
     for (const [, item] of items)
       if (item.kind === "secret") this.#directories.content(item).catch(() => undefined);
