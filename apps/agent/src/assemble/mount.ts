@@ -33,6 +33,8 @@ export function assembleMount(
   const { clock, logger, places } = host;
   const secrets = new CachedSecrets({ store, changes, clock }, { ttlMs: 0, parallel: PARALLEL });
   const owned = (): readonly string[] => Object.keys(current().config.enrolments);
+  // Another value needs another mount. Until then, this one stores what was written.
+  const mayWrite = current().config.fuse.read_write;
   const editor = new SecretEditor({
     store,
     // Where the mount may write, MountRequests decides.
@@ -44,7 +46,7 @@ export function assembleMount(
     secrets,
     editor,
     isOwned: (path) => owned().includes(path),
-    mayWrite: () => current().config.fuse.read_write,
+    mayWrite,
     rendered: mounted,
     logger,
   });
@@ -56,7 +58,7 @@ export function assembleMount(
     unmounter: new LazyUnmounter({ identity: mountIdentity(), helper, clock, logger }),
     settings: () => {
       const { config } = current();
-      const { layout, cache_ttl: cacheTtlMs, read_write: mayWrite } = config.fuse;
+      const { layout, cache_ttl: cacheTtlMs } = config.fuse;
       const mountpoint = mountpointOf(config, places);
       return { mountpoint, helper, mayWrite, layout, cacheTtlMs, rendered: mounted.shown(), owned: owned() };
     },

@@ -11,6 +11,8 @@ import { ChangeListeners } from "../../change-listeners.ts";
 const START_LIMIT_MS = 15_000;
 /** Time in which unsaved files are stored before the mount is removed, in milliseconds. */
 const SETTLE_LIMIT_MS = 5000;
+/** Time for the mount server to end after the unmount, in milliseconds. */
+const END_LIMIT_MS = 1000;
 /** Longest wait before a mount server that has mounted before is started again, in milliseconds. */
 const MAX_PAUSE_MS = 500;
 
@@ -128,6 +130,8 @@ export class FilesystemMount {
     this.#end.abort();
     await this.#settle();
     await this.#parts.unmounter.unmount(this.#parts.settings().mountpoint);
+    // The server ends by itself, after it has stored what was written since, unless files are still open.
+    await this.#endedWithin(END_LIMIT_MS);
     this.#channel?.close();
     await this.#running;
   }
@@ -138,13 +142,25 @@ export class FilesystemMount {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#settled = resolve;
     this.#channel?.send({ kind: "settle" });
+    await this.#endedWithin(SETTLE_LIMIT_MS, promise);
+  }
+
+  /** Waits for the end of the mount server, or for something else, up to a time. */
+  async #endedWithin(ms: number, other?: Promise<void>): Promise<void> {
     const limit = new AbortController();
-    await Promise.race([
-      promise,
-      this.#parts.clock.sleep(SETTLE_LIMIT_MS, limit.signal).catch(() => undefined),
-      this.#running,
-    ]);
+    const passed = this.#parts.clock.sleep(ms, limit.signal).catch(() => undefined);
+    await Promise.race([passed, this.#running, ...(other === undefined ? [] : [other])]);
     limit.abort();
+  }
+
+  /** Texts that the store did not take are gone with the mount. */
+  #logUnsaved(): void {
+    for (const { path, reason } of this.#report.unsaved)
+      this.#parts.logger.warn(
+        { path, reason },
+        "a file of the mount was not stored, and is gone with the mount",
+      );
+    this.#report = { ...this.#report, unsaved: [] };
   }
 
   async #run(started: () => void): Promise<void> {
@@ -154,6 +170,7 @@ export class FilesystemMount {
     for (let failures = 1; !signal.aborted; failures++) {
       this.#hasMounted = false;
       const reason = await this.#serve(started);
+      this.#logUnsaved();
       started();
       const { state } = this.#state;
       if (signal.aborted || state === "unmounted" || (state === "refused" && this.#state.isFinal)) break;

@@ -21,8 +21,8 @@ export interface MountRequestsParts {
   readonly editor: Pick<SecretEditor, "replace" | "remove">;
   /** Whether an enrolment owns a secret. */
   readonly isOwned: (path: string) => boolean;
-  /** `fuse.read_write`, as it applies now. */
-  readonly mayWrite: () => boolean;
+  /** `fuse.read_write` of this mount. */
+  readonly mayWrite: boolean;
   readonly rendered: RenderedFiles;
   readonly logger: Logger;
 }
@@ -90,7 +90,7 @@ export class MountRequests {
   }
 
   #checkWritable(path: string): void {
-    if (!this.#parts.mayWrite()) throw new MountFault("denied");
+    if (!this.#parts.mayWrite) throw new MountFault("denied");
     if (this.#parts.isOwned(path)) throw new MountFault("owned");
   }
 }

@@ -29,11 +29,15 @@ export class Timers {
     return this.#timers.size === 0 ? undefined : Math.max(0, this.#nextMs - this.#now());
   }
 
-  /** Runs what is due. It looks at each timer only when one can be due, because each request has one. */
-  runDue(): void {
+  /**
+   * Runs what is due. It looks at each timer only when one can be due, because each request has one.
+   * @returns whether something was due
+   */
+  runDue(): boolean {
     const now = this.#now();
-    if (now < this.#nextMs) return;
+    if (now < this.#nextMs) return false;
     this.#nextMs = Number.POSITIVE_INFINITY;
+    let hasRun = false;
     for (const [id, { dueMs, run }] of this.#timers) {
       if (dueMs > now) {
         this.#nextMs = Math.min(this.#nextMs, dueMs);
@@ -41,6 +45,8 @@ export class Timers {
       }
       this.#timers.delete(id);
       run();
+      hasRun = true;
     }
+    return hasRun;
   }
 }

@@ -47,6 +47,10 @@ const SPIN_MS = 0.06;
 const IDLE_WAIT_MS = 3_600_000;
 /** Wait while the daemon takes no bytes, in milliseconds. */
 const OUTGOING_WAIT_MS = 20;
+/** Wait while a notification is written, in milliseconds. */
+const NOTIFY_WAIT_MS = 0.1;
+/** Time in which new files are stored after the unmount, in milliseconds. */
+const SETTLE_LIMIT_MS = 5000;
 
 /**
  * Serves the mount in this process, until it is unmounted or the daemon ends.
@@ -144,6 +148,8 @@ class MountServer {
   #lastArrivalMs = Number.NEGATIVE_INFINITY;
   /** Whether the last request came shortly after the one before it. */
   #isSeries = false;
+  /** Notifications that the kernel has not taken yet. */
+  #notifying = 0;
 
   constructor(channel: ChannelEnd, device: FuseDevice, settings: MountSettings) {
     this.#channel = channel;
@@ -181,10 +187,13 @@ class MountServer {
       (path, count) => this.#noteOmitted(path, count),
     );
     const notify = async (notification: Buffer): Promise<void> => {
+      this.#notifying++;
       try {
         await device.notify(notification);
       } catch (error) {
         this.#report(error);
+      } finally {
+        this.#notifying--;
       }
     };
     this.#kernelCache = new KernelCache(root, notify, () => this.#minor >= 38);
@@ -193,7 +202,7 @@ class MountServer {
     const overlay = new Overlay(timers);
     const reopenings = new Reopenings(timers);
     const named = new NamedNodes(nodes, reopenings);
-    const directories = new Directories({ contents, nodes: named, timers, rendered, overlay });
+    const directories = new Directories({ contents, nodes: named, timers, rendered, overlay, reopenings });
     const audit = new OpenAudit((open) => channel.send({ kind: "opened", open }), timers);
     const reading = new Reading(directories, audit, rendered, reopenings);
     const requested = new RequestedNodes(nodes);
@@ -245,13 +254,31 @@ class MountServer {
       }
       if (poller.isReady(0)) {
         this.#noteArrival();
-        if (this.#serve() === "unmounted") return true;
+        if (this.#serve() === "unmounted") {
+          await this.#settle();
+          return true;
+        }
       }
-      this.#timers.runDue();
+      const isDue = this.#timers.runDue();
       // Answers from memory need only promises. A turn of Node's own loop takes much longer.
       for (let turn = 0; turn < PROMISE_TURNS && this.#running.size > 0; turn++) await Promise.resolve();
       // Promises and notifications go on in between.
-      if (this.#running.size > 0 || poller.isReady(1)) await nextTurn();
+      if (this.#running.size > 0 || this.#notifying > 0 || isDue || poller.isReady(1)) await nextTurn();
+    }
+  }
+
+  /** Stores new files after the unmount, while the daemon still answers. */
+  async #settle(): Promise<void> {
+    const settled = new AbortController();
+    void this.#writing.settle().then(() => settled.abort());
+    const poller = new Poller([this.#channel.descriptor]);
+    const endMs = this.#timers.now() + SETTLE_LIMIT_MS;
+    for (await nextTurn(); !settled.signal.aborted && this.#timers.now() < endMs; await nextTurn()) {
+      poller.wait(OUTGOING_WAIT_MS);
+      if (this.#channel.hasOutgoing) this.#channel.flush();
+      const messages = poller.isReady(0) ? this.#channel.receive() : [];
+      if (messages === undefined) return;
+      for (const message of messages) this.#receive(message);
     }
   }
 
@@ -262,6 +289,8 @@ class MountServer {
   }
 
   #waitMs(): number {
+    // A close waits until the kernel has taken the notification.
+    if (this.#notifying > 0) return NOTIFY_WAIT_MS;
     const ms = this.#timers.untilNext() ?? IDLE_WAIT_MS;
     return this.#channel.hasOutgoing ? Math.min(ms, OUTGOING_WAIT_MS) : ms;
   }

@@ -17,6 +17,7 @@ import {
 import type { NamedNode } from "./reply.ts";
 import type { Draft } from "./writing/draft.ts";
 import type { Overlay } from "./writing/overlay.ts";
+import type { Reopenings } from "./writing/reopenings.ts";
 
 /** A file that is only in memory. */
 interface MemoryItem {
@@ -38,6 +39,7 @@ export interface DirectoriesParts {
   readonly timers: Timers;
   readonly rendered: () => readonly RenderedFileSettings[];
   readonly overlay: Overlay;
+  readonly reopenings: Reopenings;
 }
 
 /** The directories of the mount: which names they have, and which node each name is now. */
@@ -173,14 +175,17 @@ export class Directories {
    * and not a third time.
    * @throws FileError ESTALE after a time; StoreFault; FileError
    */
-  async versionBytes(node: FileNode): Promise<Buffer> {
-    const { source } = node;
+  async versionBytes(node: FileNode, pid: number): Promise<Buffer> {
+    const { reopenings } = this.#parts;
+    const { source, parent, name } = node;
     if (source.kind === "memory") throw new FileError("ESTALE");
     const recent = this.#recent.get(node.id);
     const { value } = await this.content(source);
     if (value.key === node.key) return value.bytes;
-    if (recent === undefined) throw new FileError("ESTALE");
-    return recent;
+    // On the second try, the version that was just looked up is good enough.
+    if (recent !== undefined && (!node.isReplaced || reopenings.has(parent, name, pid))) return recent;
+    reopenings.add(parent, name, pid);
+    throw new FileError("ESTALE");
   }
 
   #remember(node: FileNode, { bytes }: FileContent): void {

@@ -39,10 +39,16 @@ export class KernelCache {
       if (this.#canExpire()) done.push(this.expire(directory, name));
       directory = child;
     }
+    this.#markReplaced(directory.children.get(`${last}.json`));
     const fields = directory.children.get(`${last}.d`);
+    if (fields?.kind === "directory") for (const each of fields.children.values()) this.#markReplaced(each);
     if (fields?.kind === "directory" && fields.place.kind === "fields") done.push(...this.#expireAll(fields));
     else done.push(this.expire(directory, `${last}.d`));
     return [...done, this.expire(directory, `${last}.json`)];
+  }
+
+  #markReplaced(node: MountNode | undefined): void {
+    if (node?.kind === "file") node.isReplaced = true;
   }
 
   /** A name leads to something else. @param directory path below the mountpoint, without a slash at either end */

@@ -63,6 +63,7 @@ export class NamedNodes {
       modifiedMs,
       version,
       draft: undefined,
+      isReplaced: false,
       isShared: false,
       reservedFor: isReopening ? pid : undefined,
     };
@@ -82,6 +83,7 @@ export class NamedNodes {
       modifiedMs: 0,
       version: undefined,
       draft,
+      isReplaced: false,
       isShared: false,
       reservedFor: undefined,
     });

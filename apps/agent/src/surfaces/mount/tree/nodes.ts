@@ -60,6 +60,8 @@ export interface FileNode extends Node {
   readonly version: number | undefined;
   /** The bytes, when the node was opened for writing or is only in memory. */
   draft: Draft | undefined;
+  /** A newer version is known to exist. A first open looks the name up again, also while the kernel still has it. */
+  isReplaced: boolean;
   /** It was opened for reading, so that the kernel may have its pages. */
   isShared: boolean;
   /** Only this process opens it. Other processes look the name up again. */

@@ -67,8 +67,9 @@ export class Reading {
       if (settings !== undefined) this.#audit.checkAllowed(settings, pid);
     }
     if (isWritten(node, pid)) return this.#reopen(node, pid);
-    const bytes = await this.#directories.versionBytes(node);
+    const bytes = await this.#directories.versionBytes(node, pid);
     if (isWritten(node, pid)) return this.#reopen(node, pid);
+    this.#reopenings.end(node.parent, node.name, pid);
     node.isShared = true;
     node.reservedFor = undefined;
     this.#audit.opened(pathOf(node), pid);
@@ -87,10 +88,10 @@ export class Reading {
       reopenings.add(node.parent, node.name, pid);
       throw new FileError("ESTALE");
     }
-    const bytes =
-      node.draft === undefined ? await this.#directories.versionBytes(node) : node.draft.base.bytes;
-    if (bytes === undefined) throw new FileError("ESTALE");
-    const handle: ReadHandle = { kind: "read", node, bytes };
+    if (node.source.kind === "memory") throw new FileError("ESTALE");
+    const { value } = await this.#directories.content(node.source);
+    reopenings.end(node.parent, node.name, pid);
+    const handle: ReadHandle = { kind: "read", node, bytes: value.bytes };
     return { kind: "opened", handle, flags: OPEN_REPLY_FLAGS.directIo };
   }
 

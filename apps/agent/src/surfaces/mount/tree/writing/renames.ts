@@ -57,6 +57,8 @@ export class Renames {
     flags: number,
   ): Promise<void> {
     if ((flags & ~RENAME_FLAGS.noReplace) !== 0) throw new FileError("EINVAL");
+    // The kernel asks for this when it got another node for the second look-up of the name.
+    if (from[0] === to[0] && from[1] === to[1]) return;
     const source = await this.#end(...from);
     const target = await this.#end(...to);
     const isTaken =

@@ -26,7 +26,7 @@ export class Reopenings {
   }
 
   end(directory: DirectoryNode, name: string, pid: number): void {
-    this.#entries.delete(keyOf(directory, name, pid));
+    if (this.#entries.size > 0) this.#entries.delete(keyOf(directory, name, pid));
   }
 }
 
