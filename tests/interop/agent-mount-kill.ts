@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { run, until } from "@devplat/testkit";
@@ -60,7 +61,7 @@ interface Read {
  */
 export async function killLoop(random: () => number, more: (kills: number) => boolean): Promise<number> {
   const stand = await KillableStand.create("agent-mount-kill");
-  const servers = new Set<number>();
+  const servers = new Map<number, string>();
   let kills = 0;
   try {
     stand.start();
@@ -78,7 +79,7 @@ export async function killLoop(random: () => number, more: (kills: number) => bo
       const holder = random() < 0.5 ? await hold(stand) : undefined;
       const isBound = isRoot && random() < 0.4;
       if (isBound) await bind(stand);
-      for (const pid of await stand.servers()) servers.add(pid);
+      for (const pid of await stand.servers()) servers.set(pid, await startOf(pid));
       await sleep(random() * MAX_LIFE_MS);
       await kill(stand, victim, random);
       const listed = await stand.run(
@@ -144,12 +145,18 @@ async function kill(
 }
 
 /** Exactly one mount, one mount server that is not an earlier one, and no process of `fusermount3`. */
-async function untilClean(stand: KillableStand, earlier: ReadonlySet<number>, after: string): Promise<void> {
+async function untilClean(
+  stand: KillableStand,
+  earlier: ReadonlyMap<number, string>,
+  after: string,
+): Promise<void> {
   let found = "";
   await until(
     async () => {
       const [mounts, servers] = [await stand.mounts(), await stand.servers()];
-      const living = [...earlier].filter((pid) => isAlive(pid) && !servers.includes(pid));
+      const living: number[] = [];
+      for (const [pid, start] of earlier)
+        if (!servers.includes(pid) && (await startOf(pid)) === start) living.push(pid);
       const helpers = (await stand.helpers()).split("\n").filter((line) => line.includes("fusermount3"));
       found = JSON.stringify({ mounts, servers, living, helpers });
       return mounts.length === 1 && servers.length === 1 && living.length === 0 && helpers.length === 0;
@@ -174,12 +181,10 @@ async function bind(stand: KillableStand): Promise<void> {
   assert.equal(bound.code, 0, bound.stderr);
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
+/** Time at which a process was started, in ticks (proc_pid_stat(5), field 22). Numbers of processes are used again. */
+async function startOf(pid: number): Promise<string> {
+  const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
+  return stat.slice(stat.lastIndexOf(")")).split(" ")[20] ?? "none";
 }
 
 /** A command as the user. */

@@ -5,14 +5,15 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Action of the proxy instead of passing a request on. */
-export type VaultFault =
-  | { readonly status: number; readonly body?: string; readonly path?: RegExp }
+/** Action of the proxy instead of passing a request on. With `path` only for paths that match it. */
+export type VaultFault = { readonly path?: RegExp } & (
+  | { readonly status: number; readonly body?: string }
   /** The connection ends without an answer. */
   | { readonly cut: true }
   /** No answer, ever. */
   | { readonly hang: true }
-  | { readonly delayMs: number };
+  | { readonly delayMs: number }
+);
 
 /** A proxy before a real Vault, which fails when it is told to. */
 export interface VaultProxy {
@@ -62,12 +63,12 @@ export async function startVaultProxy(
   const proxy = { fault: undefined as VaultFault | undefined };
 
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
-    const { fault } = proxy;
     const path = (incoming.url ?? "").split("?", 1)[0] ?? "";
+    const fault = (proxy.fault?.path?.test(path) ?? true) ? proxy.fault : undefined;
     calls.push({ method: incoming.method ?? "", path });
     if (fault !== undefined && "cut" in fault) return void incoming.socket.destroy();
     if (fault !== undefined && "hang" in fault) return;
-    if (fault !== undefined && "status" in fault && (fault.path?.test(path) ?? true)) {
+    if (fault !== undefined && "status" in fault) {
       outgoing.writeHead(fault.status, { "content-type": "application/json" });
       return void outgoing.end(fault.body ?? '{"errors":[]}');
     }

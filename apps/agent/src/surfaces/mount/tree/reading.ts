@@ -74,7 +74,8 @@ export class Reading {
     node.reservedFor = undefined;
     this.#audit.opened(pathOf(node), pid);
     const handle: ReadHandle = { kind: "read", node, bytes };
-    // The pages of a version stay valid, because its bytes never change. A close has nothing to store.
+    // The pages of a version stay valid, because its bytes never change. A close has nothing to store. Without FLUSH it succeeds
+    // after the end of this process, too: many programs do not expect an error there.
     return { kind: "opened", handle, flags: OPEN_REPLY_FLAGS.keepCache | OPEN_REPLY_FLAGS.noFlush };
   }
 
