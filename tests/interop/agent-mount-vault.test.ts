@@ -88,24 +88,24 @@ describe("the mount over a Vault that fails", { timeout: TIMEOUT_MS, concurrency
     const sealed = await startVault({ storage: "disk" });
     context.after(() => sealed.stop());
     await sealed.request("PUT", "sys/policies/acl/reader", { policy: READ_ALL });
-    const stand = await VaultStand.start(sealed, "ada", ["reader"], { fuse: "cache_ttl: 4s" });
-    context.after(() => stand.stop());
-    await stand.put("demo/registry", { user: "ada" });
-    await stand.untilError("", "demo/registry.json");
+    const late = await VaultStand.start(sealed, "ada", ["reader"], { fuse: "cache_ttl: 4s" });
+    context.after(() => late.stop());
+    await late.put("demo/registry", { user: "ada" });
+    await late.untilError("", "demo/registry.json");
     const start = performance.now();
     await sealed.pause();
-    assert.equal(await readFile(stand.at("demo/registry.json"), "utf8"), '{\n  "user": "ada"\n}\n');
-    await stand.untilError("EIO", "demo/registry.json");
+    assert.equal(await readFile(late.at("demo/registry.json"), "utf8"), '{\n  "user": "ada"\n}\n');
+    await late.untilError("EIO", "demo/registry.json");
     assert.ok(performance.now() - start < 20_000);
-    assert.equal((await stand.try("demo")).error, "EIO");
+    assert.equal((await late.try("demo")).error, "EIO");
     await sealed.resume();
-    assert.equal((await stand.try("demo/registry.json")).error, "EIO");
+    assert.equal((await late.try("demo/registry.json")).error, "EIO");
     await until(
-      async () => /sealed/.test((await stand.place.agent(["status"])).stdout),
-      () => stand.agent.log(),
+      async () => /sealed/.test((await late.place.agent(["status"])).stdout),
+      () => late.agent.log(),
     );
     await sealed.unseal();
-    await stand.untilError("", "demo/registry.json");
-    assert.doesNotMatch(stand.agent.log(), /is started again/);
+    await late.untilError("", "demo/registry.json");
+    assert.doesNotMatch(late.agent.log(), /is started again/);
   });
 });

@@ -86,8 +86,9 @@ export class KillableStand {
 
   /** Starts the daemon, and does not wait for it. */
   start(): void {
-    const [program = "", ...words] = [...ORDINARY.words, AGENT_LAUNCHER, "run", "--log-level", "debug"];
-    const child = spawnGroup(program, words, {
+    const words = [AGENT_LAUNCHER, "run", "--log-level", "debug"];
+    const [program = "", ...rest] = [...ORDINARY.words, ...words];
+    const child = spawnGroup(program, rest, {
       cwd: "/",
       env: this.#env,
       stdio: ["ignore", "ignore", "pipe"],
