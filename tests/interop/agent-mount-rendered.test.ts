@@ -345,4 +345,19 @@ for each in tries:
       /there is no mount for this file: set fuse\.enabled: true/,
     );
   });
+
+  it("need a running daemon, which agent secrets put says", async () => {
+    await stand.agent.stop();
+    const { stderr } = await stand.place.agent([
+      "secrets",
+      "put",
+      "demo/registry",
+      "user=ada",
+      "password=last",
+    ]);
+    assert.match(
+      stderr,
+      /app\/motto: not written yet \(rule text\): no daemon answers; 'agent run' shows it/,
+    );
+  });
 });

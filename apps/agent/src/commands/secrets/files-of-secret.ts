@@ -3,7 +3,14 @@ import { messageOf } from "@devplat/base";
 import { stat } from "node:fs/promises";
 import { BRAND } from "../../brand.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import { expandHome, mayReadOthers, secretPaths, targetText, type Rule } from "../../config/sections/rule.ts";
+import {
+  expandHome,
+  isMountedRule,
+  mayReadOthers,
+  secretPaths,
+  targetText,
+  type Rule,
+} from "../../config/sections/rule.ts";
 import type { Host } from "../../host.ts";
 import { PausedRules } from "../../sync/paused-rules.ts";
 import { signatureOf } from "../../agent-files/file-signature.ts";
@@ -15,6 +22,8 @@ const WAIT_MS = 30_000;
 interface TargetFile {
   readonly rule: string;
   readonly path: string;
+  /** Command that makes the file where no daemon runs. */
+  readonly maker: string;
   readonly before: string;
 }
 
@@ -38,7 +47,10 @@ export class FilesOfSecret {
     );
     const files = readers.map(async (rule) => {
       const path = expandHome(targetText(rule, loaded.config.fuse.mountpoint), host.places.home);
-      return { rule: rule.name, path, before: await stampOf(path) };
+      const maker = isMountedRule(rule)
+        ? `'${BRAND.command} run' shows it`
+        : `'${BRAND.command} sync' writes it`;
+      return { rule: rule.name, path, maker, before: await stampOf(path) };
     });
     return new FilesOfSecret(host, loaded, await Promise.all(files));
   }
@@ -50,11 +62,12 @@ export class FilesOfSecret {
   async untilSynced(): Promise<void> {
     if (this.#files.length === 0) return;
     const { cycle, reason } = await this.#cycle();
-    for (const { rule, path, before } of this.#files) {
+    for (const { rule, path, maker, before } of this.#files) {
       const isChanged = (await stampOf(path)) !== before;
       const error = cycle?.errors[rule]?.error;
       if (isChanged) printLine(`${path}: changed (rule ${rule})`);
-      else if (cycle === undefined) noteLine(`${path}: not written yet (rule ${rule}): ${reason}`);
+      else if (cycle === undefined)
+        noteLine(`${path}: not written yet (rule ${rule}): ${reason ?? `no daemon answers; ${maker}`}`);
       else if (typeof error === "string") noteLine(`${path}: not written (rule ${rule}): ${error}`);
       else printLine(`${path}: unchanged (rule ${rule})`);
     }
@@ -64,7 +77,7 @@ export class FilesOfSecret {
     try {
       const cycle = await freshCycle(this.#host, this.#loaded, WAIT_MS);
       if (cycle !== undefined) return { cycle };
-      return { reason: `no daemon answers; '${BRAND.command} sync' writes it` };
+      return {};
     } catch (error) {
       return { reason: messageOf(error) };
     }
