@@ -90,12 +90,15 @@ export async function startClientStand(): Promise<ClientStand> {
         url: `${way === "direct" ? base.host.url : base.svc.url}/org/${name}.git`,
         folder: join(folder.path, `${name}-${way}`),
       }));
+      const begun = base.host.calls.length;
       let hits = 0;
       for (const [at, stage] of stages.entries()) {
         await stage.change?.(bare, stand);
         const seen: string[] = [];
         for (const place of places) {
-          if (place.way === "second") await quiet(row.second === "hit" ? name : undefined);
+          // Nothing is filled behind a stage without a fetch, such as `git init`.
+          const isFetched = base.host.calls.slice(begun).some(({ command }) => command === "fetch");
+          if (place.way === "second") await quiet(row.second === "hit" && isFetched ? name : undefined);
           const earlier = place.way === "second" ? await outcomes(base.svc.metricsUrl, name) : {};
           const calls = base.host.calls.length;
           try {
