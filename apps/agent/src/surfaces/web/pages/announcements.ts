@@ -1,6 +1,8 @@
 /** Messages of finished actions. The browser requests one by name, so that an address cannot put words on a page. */
 const ANNOUNCEMENTS = {
   copied: "Copied to the clipboard of this host.",
+  mounted: "Mounted.",
+  unmounted: "Unmounted, until you mount it again or the daemon starts again.",
   token_copied: "The store token is on the clipboard of this host.",
   created: "Created.",
   deleted: "Deleted, with every version.",

@@ -1,6 +1,7 @@
 import { html, livePartial, type Assets, type Html } from "@devplat/web-kit";
 import type { AgentStatus, RuleView } from "../../../status.ts";
 import { sitePage } from "./layout.ts";
+import { mountCard } from "./mount/mount-card.ts";
 import { notices } from "./notices.ts";
 import { rulesTable } from "./rules-table.ts";
 import { timeText } from "./time-text.ts";
@@ -42,7 +43,7 @@ function content(status: AgentStatus, rules: readonly RuleView[]): Html {
   return html`${notices(status)}
     <h1>Overview</h1>
     <section class="card" aria-label="State">${facts(status)}</section>
-    ${rulesTable(rules, status.time)} ${volumesCard(status.docker)}`;
+    ${rulesTable(rules, status.time)} ${mountCard(status.fuse)} ${volumesCard(status.docker)}`;
 }
 
 function facts(status: AgentStatus): Html {

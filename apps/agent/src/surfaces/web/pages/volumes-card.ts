@@ -50,13 +50,15 @@ function volumesTable(volumes: DockerStatus["volumes"]): Html {
       ${volumes.map(
         ({ name, paths, secrets, mounts, refresh, error }) =>
           html`<tr role="row">
-            <th role="rowheader" scope="row">${name}</th>
-            <td role="cell" data-label="Secrets">
-              ${mounts === 0 ? "" : `${secrets} of `}<code>${paths.join(", ")}</code>
+            <th class="wrap" role="rowheader" scope="row">${name}</th>
+            <td class="wrap" role="cell" data-label="Secrets">
+              <span
+                >${mounts === 0 ? "" : `${secrets} of `}<span class="mono">${paths.join(", ")}</span></span
+              >
             </td>
             <td role="cell" data-label="Mounts">${String(mounts)}</td>
             <td role="cell" data-label="Refreshed">${REFRESH[refresh]}</td>
-            <td role="cell" data-label="Error">${error ?? ""}</td>
+            <td class="wrap" role="cell" data-label="Error">${error ?? "none"}</td>
           </tr>`,
       )}
     </tbody>

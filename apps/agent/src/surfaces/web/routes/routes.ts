@@ -26,6 +26,7 @@ import { enrolmentRoutes } from "./enrolment-routes.ts";
 import { loginRoutes } from "./login-routes.ts";
 import { readableFormOnly } from "./readable-form.ts";
 import { ruleRoutes } from "./rule-routes.ts";
+import { mountRoutes } from "./mount-routes.ts";
 import { copyResponse } from "./secret-actions.ts";
 import { peerSocketRoutes } from "./ssh/peer-socket-routes.ts";
 import { remoteRoutes } from "./ssh/remote-routes.ts";
@@ -188,6 +189,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
 
   app.post("/ui/*", ownPageOnly, letInOnly, readableFormOnly(parts));
   app.route("/", secretPageRoutes(parts));
+  app.route("/", mountRoutes(parts));
   app.route("/", ruleRoutes(parts));
   app.route("/", enrolmentRoutes(parts));
   app.route("/", remoteRoutes(parts));

@@ -26,6 +26,7 @@ import { problemResponse, isForPart } from "./responses.ts";
 import { isDamaged } from "./draft.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { announcementText, type Announcement } from "../pages/announcements.ts";
+import { mountedPath } from "../pages/mount/mounted-path.ts";
 import { SECRETS_PREFIX, fieldName, secretUrl } from "../pages/secrets/links.ts";
 import { SecretPages, wholeNumber } from "./secret-pages.ts";
 
@@ -77,6 +78,7 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
     }
     checkPath(path);
     if (action === "copy") return await copy(c, path, form);
+    if (action === "copy-path") return await copyPath(c, path, form);
     const refusal = policy.refusal(path);
     if (refusal !== undefined) {
       const problem = refusal === "enrolment" ? PROBLEMS.enrolmentOwned : PROBLEMS.notEditable;
@@ -183,6 +185,17 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
     if (value === undefined) return await problemResponse(c, parts, PROBLEMS.nothingStored);
     logger.info({ path, by: "page" }, "secret copied to the clipboard");
     return await copyResponse(c, parts, await clipboard.copy(new Secret(textOf(value))), path);
+  }
+
+  /** Puts the path of a file on the mount on the clipboard of this host. */
+  async function copyPath(c: Ctx, path: string, form: URLSearchParams): Promise<Response> {
+    const { fuse } = parts.view.status();
+    const field = form.get("field");
+    const name = field === null ? undefined : fieldName(field);
+    const isKnown = fuse !== undefined && (field === null || name !== undefined);
+    const at = isKnown ? mountedPath(fuse, path, name) : undefined;
+    if (at === undefined) return await problemResponse(c, parts, PROBLEMS.notFound);
+    return await copyResponse(c, parts, await clipboard.copy(new Secret(at)), path);
   }
 
   function edited(action: "save" | "add" | "remove", fields: Fields, form: URLSearchParams): EditOutcome {

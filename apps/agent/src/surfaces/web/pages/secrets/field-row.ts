@@ -2,7 +2,7 @@ import type { FieldValue } from "@devplat/secret-store";
 import { html, type Html } from "@devplat/web-kit";
 import { isFormName, textOf, typeOf } from "../../../../secrets/form-text.ts";
 import { MAX_FORM_BYTES } from "../../state/form-limit.ts";
-import { ANNOUNCE_ID } from "../layout.ts";
+import { copyForm } from "./copy-form.ts";
 import { fieldKey, partUrl, secretUrl } from "./links.ts";
 
 /** From here on a value is scrolled in its row: what fills about a quarter of a desk's page. */
@@ -134,16 +134,7 @@ function actions(name: string, { path, revealed, editable }: RowContext): Html {
     aria-label="Reveal ${name}"
     >Reveal</a
   >`;
-  const copy = html`<form
-    method="post"
-    action="${secretUrl(path)}"
-    hx-post="${secretUrl(path)}"
-    hx-target="#${ANNOUNCE_ID}"
-  >
-    <input type="hidden" name="action" value="copy" />
-    <input type="hidden" name="field" value="${fieldKey(name)}" />
-    <button class="small quiet" type="submit" aria-label="Copy ${name}">Copy</button>
-  </form>`;
+  const copy = copyForm(path, { action: "copy", field: name, label: `Copy ${name}` });
   return html`${revealed ? "" : reveal} ${copy} ${editable && isFormName(name) ? pencil(name) : ""}`;
 }
 

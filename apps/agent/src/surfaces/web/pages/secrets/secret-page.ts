@@ -6,6 +6,7 @@ import { timeText } from "../time-text.ts";
 import { fieldRow, nameInput, typedFormAttributes, valueInput } from "./field-row.ts";
 import { crumbs, secretsPage, type SecretsFrame } from "./frame.ts";
 import { secretUrl } from "./links.ts";
+import { mountedPaths } from "./mounted-paths.ts";
 
 /** A revealed value is hidden again after this time, in seconds (mission, "Limits"). */
 const AUTO_HIDE_SECONDS = 30;
@@ -54,6 +55,7 @@ export function secretPage(frame: SecretsFrame, model: SecretPageModel): Html {
       </table>
       ${document.fields.size === 0 ? html`<p class="empty">This secret has no fields.</p>` : ""}
     </section>
+    ${old ? "" : mountedPaths(frame.status.fuse, path, document.fields.keys())}
     ${editable ? addFieldForm(path, document.version, "Add a field") : ""}
     ${editable ? html`<p class="hint unscripted-only">Editing needs scripting in the browser, and it is off.</p>` : ""}
     ${editable ? deleteForm(path) : ""}`;
