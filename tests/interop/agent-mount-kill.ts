@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { run, until } from "@devplat/testkit";
+import { CommitWriter } from "./agent-mount/commit-writer.ts";
 import { ORDINARY, isRoot } from "./agent-mount/hello-stand.ts";
 import { REGISTRY, KillableStand } from "./agent-mount/killable-stand.ts";
 
@@ -52,15 +53,18 @@ interface Read {
 }
 
 /**
- * Kills (-9) the daemon, its mount server and `fusermount3` at random moments of reading, in half of the cases with a process
+ * Kills (-9) the daemon, its mount server and `fusermount3` at random moments of reading and writing, in half of the cases with a process
  * that has a file open and its folder as working directory, and (as root) with a bind mount on top. Each time the mount comes
- * back, exactly one, and no process of before is left.
+ * back, exactly one, and no process of before is left. The store never has half of a secret, and everything whose fsync or
+ * close has succeeded.
  *
  * @param more told how many kills there were
  * @returns number of kills
  */
 export async function killLoop(random: () => number, more: (kills: number) => boolean): Promise<number> {
-  const stand = await KillableStand.create("agent-mount-kill");
+  const stand = await KillableStand.create("agent-mount-kill", "read_write: true");
+  const put = await stand.agent("secrets", "put", "kill/target", "number=0", "again=0");
+  assert.equal(put.code, 0, put.stderr);
   const servers = new Map<number, string>();
   let kills = 0;
   try {
@@ -74,6 +78,7 @@ export async function killLoop(random: () => number, more: (kills: number) => bo
       },
     );
     const result = text(reader.stdout);
+    const writer = new CommitWriter(stand.at("kill"));
     for (; more(kills); kills++) {
       const victim = VICTIMS[kills % VICTIMS.length] ?? "daemon";
       const holder = random() < 0.5 ? await hold(stand) : undefined;
@@ -97,14 +102,22 @@ export async function killLoop(random: () => number, more: (kills: number) => bo
         servers,
         `kill ${kills} of the ${victim}, ${isBound ? "with" : "without"} a bind mount`,
       );
+      const { stored } = writer;
+      writer.check(await storedFields(stand), stored);
     }
     reader.stdin.end();
+    await writer.finish();
+    writer.check(await storedFields(stand), writer.stored);
+    assert.ok(writer.storedCount > kills, `only ${writer.storedCount} writes succeeded`);
+    const { stdout: names } = await stand.run("ls", stand.at("kill"));
+    const lost = writer.made.filter((number) => !names.split("\n").includes(`new-${number}.json`));
+    assert.deepEqual(lost, [], "new files whose fsync succeeded");
     const { reads, slowest, torn } = JSON.parse(await result) as Read;
     assert.deepEqual(torn, []);
     assert.ok(slowest < OPERATION_LIMIT_S, `an operation took ${slowest} s`);
     assert.ok(reads > kills, `${reads} reads`);
     process.stderr.write(
-      `${kills} kills, ${reads} reads, the slowest operation took ${slowest.toFixed(2)} s\n`,
+      `${kills} kills, ${reads} reads, ${writer.storedCount} writes, ${writer.made.length} new files, the slowest operation took ${slowest.toFixed(2)} s\n`,
     );
   } finally {
     await stand.remove();
@@ -185,6 +198,13 @@ async function bind(stand: KillableStand): Promise<void> {
 async function startOf(pid: number): Promise<string> {
   const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
   return stat.slice(stat.lastIndexOf(")")).split(" ")[20] ?? "none";
+}
+
+/** The secret that is written, read from the store. */
+async function storedFields(stand: KillableStand): Promise<Readonly<Record<string, unknown>>> {
+  const { stdout, stderr } = await stand.agent("secrets", "get", "kill/target", "--json", "--reveal");
+  assert.notEqual(stdout, "", stderr);
+  return (JSON.parse(stdout) as { fields: Record<string, unknown> }).fields;
 }
 
 /** A command as the user. */
