@@ -54,7 +54,8 @@ export class CommitWriter {
 
   /** @param folder on the mount, with a secret `target` */
   constructor(folder: string) {
-    const [program = "", ...words] = [...ORDINARY.words, process.execPath, "-e", WRITER, folder];
+    const command = [process.execPath, "-e", WRITER, folder];
+    const [program = "", ...words] = [...ORDINARY.words, ...command];
     this.#child = spawn(program, words, { stdio: ["pipe", "pipe", "inherit"], cwd: "/" });
     this.#ended = once(this.#child, "close");
     assert.ok(this.#child.stdout);

@@ -66,7 +66,12 @@ export class VaultStand {
 fuse: { enabled: true, ${fuse} }
 ${more}`);
     await stand.signIn(policies);
-    stand.#agent = await daemon(stand.place, async () => await isMounted(stand.mountpoint));
+    try {
+      stand.#agent = await daemon(stand.place, async () => await isMounted(stand.mountpoint));
+    } catch (error) {
+      await stand.stop();
+      throw error;
+    }
     return stand;
   }
 
