@@ -1,4 +1,4 @@
-import { copyFile, mkdir, readFile, rm } from "node:fs/promises";
+import { copyFile, mkdir, readFile, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BOX_IMAGE, boxArchive, insist, type ContainerEngine } from "./container-engine.ts";
 import { onPath } from "./peer-programs.ts";
@@ -95,9 +95,21 @@ export async function startDockerd(): Promise<Dockerd> {
       // A graceful end ends containers and containerd too, also those that an earlier kill has left.
       if ((await cli("version")).code !== 0) peer = await begin();
       await peer.stop();
+      await endOrphans(folder.path);
       await folder.remove();
     },
   };
+}
+
+/** Ends shims that a killed containerd has forgotten. @param folder of this engine */
+async function endOrphans(folder: string): Promise<void> {
+  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
+    const [program = "", ...args] = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split(
+      "\0",
+    );
+    const isOurs = /containerd-shim/.test(program) && args.some((each) => each.startsWith(`${folder}/`));
+    if (isOurs) await run("kill", ["-KILL", pid]);
+  }
 }
 
 /**
