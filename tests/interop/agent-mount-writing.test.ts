@@ -157,10 +157,12 @@ except OSError as error: print(errno.errorcode[error.errno])
 
   it("makes a secret of a new file after a time, or at fsync [agent 38.13]", async () => {
     assert.equal(
-      await shell(`echo '{"n": 1}' > slow.json; echo '{"n": 2}' > moved.json; mv moved.json other.json`),
+      await shell(
+        `echo '{"n": 1}' > slow.json; echo '{"n": 2}' > moved.json; mv moved.json other.json; touch empty.json`,
+      ),
       "",
     );
-    assert.match(await stand.place.ok("status"), /Not stored: demo\/slow\.json \(a new file is stored 2 s/);
+    assert.match(await stand.place.ok("status"), /Not stored: demo\/empty\.json \(it is empty\)/);
     await python(
       `
 import os, sys
@@ -176,7 +178,10 @@ os.fsync(fd)
       () => "the new file is not stored",
     );
     assert.deepEqual([await stored("demo/slow"), await stored("demo/other")], [{ n: 1 }, { n: 2 }]);
-    assert.equal(await shell("rm slow.json other.json synced.json; ls -A"), "registry.d\nregistry.json\n");
+    assert.equal(
+      await shell("rm slow.json other.json synced.json empty.json; ls -A"),
+      "registry.d\nregistry.json\n",
+    );
   });
 
   it("writes, adds and removes fields, and never the last one [agent 38.14]", async () => {
@@ -214,6 +219,23 @@ os.fsync(fd)
     assert.equal(await shell("rm registry.json; ls -A"), "");
     assert.equal(await stored("demo/registry"), undefined);
     await stand.store("demo/registry", '{"user": "ada"}');
+  });
+
+  it("renames directories with all that is in them [agent 38.15]", async () => {
+    assert.equal(
+      await shell(
+        `mkdir -p a/b && echo '{"x": 1}' > a/b/c.json && sync a/b/c.json && echo '{"x": 2}' > a/d.json && cat a/b/c.json > /dev/null`,
+      ),
+      "",
+    );
+    assert.equal(await shell("mv a z && ls z z/b && cat z/b/c.d/x"), "z:\nb\nd.json\n\nz/b:\nc.d\nc.json\n1");
+    assert.deepEqual(await stored("demo/z/b/c"), { x: 1 });
+    assert.equal(await stored("demo/a/b/c"), undefined);
+    assert.equal(
+      await shell("mv z/b z/e && cat z/e/c.json && rm z/e/c.json z/d.json && rm -r z && ls a"),
+      "{\n  \"x\": 1\n}\nls: cannot access 'a': No such file or directory\nexit 2",
+    );
+    assert.equal(await stored("demo/z/d"), undefined);
   });
 
   it("has directories in memory until something in them is stored", async () => {

@@ -10,10 +10,11 @@ export type DirectoryPlace =
 
 export interface DirectoryNode extends Node {
   readonly kind: "directory";
-  readonly place: DirectoryPlace;
+  /** A rename changes the place and the name. */
+  place: DirectoryPlace;
   /** Undefined for the root. */
-  readonly parent: DirectoryNode | undefined;
-  readonly name: string;
+  parent: DirectoryNode | undefined;
+  name: string;
   /** Nodes that a lookup of the name gives now. An old version of a file is in no directory. */
   readonly children: Map<string, MountNode>;
 }

@@ -113,7 +113,7 @@ export class DirectoryChanges {
 }
 
 /** @throws FileError EINVAL for a name that the store cannot have */
-function checkFolderName(folder: string): void {
+export function checkFolderName(folder: string): void {
   try {
     checkPath(folder.slice(0, -1));
   } catch {

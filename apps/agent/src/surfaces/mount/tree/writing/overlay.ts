@@ -98,6 +98,30 @@ export class Overlay {
     }
   }
 
+  /** Moves all that is only in memory below a folder. Both folders end in `/`. */
+  moveFolder(folder: string, newFolder: string): void {
+    const moved = (path: string): string => `${newFolder}${path.slice(folder.length)}`;
+    const folders = Array.from(this.#folders);
+    for (const each of folders)
+      if (each !== folder && each.startsWith(folder)) {
+        this.#folders.delete(each);
+        this.#folders.add(moved(each));
+      }
+    const drafts = Array.from(this.allFiles());
+    for (const draft of drafts) {
+      const { directory, name } = draft.place;
+      if (!`${directory}/`.startsWith(folder)) continue;
+      if (draft.target?.path.startsWith(folder) === true)
+        draft.target = { ...draft.target, path: moved(draft.target.path) };
+      this.add(draft, { directory: moved(`${directory}/`).slice(0, -1), name });
+    }
+    for (const [path, { cancel }] of this.#hidden)
+      if (path.startsWith(folder)) {
+        cancel();
+        this.#hidden.delete(path);
+      }
+  }
+
   /** Hides the name of a secret for a time. @param onEnd called when the name shows again without a replacement */
   hide(place: Place, base: DraftBase, onEnd: () => void): void {
     const path = pathOfPlace(place);

@@ -6,6 +6,7 @@ import { FileError } from "../file-error.ts";
 import type { KernelCache } from "../kernel-cache.ts";
 import { pathOf, type DirectoryNode, type FileSource, type StoredSource } from "../nodes.ts";
 import type { Committer } from "./committer.ts";
+import type { DirectoryRenames } from "./directory-renames.ts";
 import { Draft, type DraftBase, type DraftTarget, type Place } from "./draft.ts";
 import { FileBuffer } from "./file-buffer.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
@@ -20,6 +21,7 @@ export interface RenamesParts {
   readonly overlay: Overlay;
   readonly targets: Targets;
   readonly committer: Committer;
+  readonly directoryRenames: DirectoryRenames;
   readonly newFiles: NewFiles;
   readonly kernelCache: Pick<KernelCache, "changed" | "renamed">;
   readonly memoryBudget: MemoryBudget;
@@ -65,6 +67,12 @@ export class Renames {
       target.draft !== undefined || (target.stored !== undefined && target.hidden === undefined);
     if (isTaken && (flags & RENAME_FLAGS.noReplace) !== 0) throw new FileError("EEXIST");
     if (target.stored?.kind === "rendered") throw new FileError("EACCES");
+    const directory = source.draft === undefined ? await this.#directoryOf(source) : undefined;
+    if (directory !== undefined) {
+      await this.#parts.directoryRenames.rename(directory, target.directory, target.place.name);
+      this.#parts.onChange();
+      return;
+    }
     await this.#move(source, target);
     moveNode(source, target);
     this.#parts.onChange();
@@ -84,6 +92,15 @@ export class Renames {
       await this.#renameField(old, fresh.field);
     // A copy would be stored later than the removal of the source, which `mv` does after EXDEV.
     else throw new FileError("EPERM");
+  }
+
+  async #directoryOf({ directory, place, stored }: End): Promise<DirectoryNode | undefined> {
+    const { directories, overlay } = this.#parts;
+    const isInMemory =
+      directory.place.kind === "folder" && overlay.hasFolder(`${directory.place.folder}${place.name}/`);
+    if (stored?.kind !== "folder" && !isInMemory) return undefined;
+    const found = await directories.find(directory, place.name, 0);
+    return "node" in found && found.node.kind === "directory" ? found.node : undefined;
   }
 
   /** A file in memory. Onto a secret, it is stored immediately. */

@@ -293,3 +293,51 @@ describe("the end of the mount", () => {
     assert.equal(stand.stored("demo/late"), '{"n":2}');
   });
 });
+
+describe("a directory that is renamed", () => {
+  const TREE = { "demo/a": '{"n":1}', "demo/deep/b": '{"n":2}', "other/c": '{"n":3}' };
+
+  it("takes all its secrets and files in memory with it", async () => {
+    const stand = new WritingStand(TREE);
+    await stand.makeFile("demo/new.json", '{"n":4}');
+    await stand.makeFile("demo/deep/plain", "text");
+    await stand.makeDirectory("demo/empty");
+    await stand.rename("demo", "moved");
+    assert.deepEqual([...stand.store.secrets.keys()].toSorted(), ["moved/a", "moved/deep/b", "other/c"]);
+    assert.deepEqual(await stand.names(), ["moved", "other"]);
+    assert.deepEqual(await stand.names("moved"), ["a.d", "a.json", "deep", "empty", "new.json"]);
+    assert.equal(await stand.text("moved/deep/b.json"), '{\n  "n": 2\n}\n');
+    assert.equal(await stand.text("moved/deep/plain"), "text");
+    await stand.pass(2000);
+    assert.equal(stand.stored("moved/new"), '{"n":4}');
+  });
+
+  it("stays as it is when a secret cannot be written", async () => {
+    const stand = new WritingStand(TREE);
+    stand.store.before = (request) => {
+      if (request.kind === "write" && request.path === "moved/deep/b") throw new StoreFault("denied");
+    };
+    await assert.rejects(stand.rename("demo", "moved"), fails("EACCES"));
+    assert.deepEqual([...stand.store.secrets.keys()], Object.keys(TREE));
+  });
+
+  it("never replaces one that is not empty, and never moves into itself", async () => {
+    const stand = new WritingStand(TREE);
+    await assert.rejects(stand.rename("demo", "other"), fails("ENOTEMPTY"));
+    await assert.rejects(stand.rename("demo", "demo/deep/inner"), fails("EINVAL"));
+    await assert.rejects(stand.rename("demo/a.d", "demo/c.d"), fails("EPERM"));
+    await stand.makeDirectory("empty");
+    await stand.rename("demo", "empty");
+    assert.equal(stand.stored("empty/a"), '{"n":1}');
+    assert.equal(stand.stored("demo/a"), undefined);
+  });
+
+  it("is only in memory until something in it is stored", async () => {
+    const stand = new WritingStand(TREE);
+    await stand.makeDirectory("new");
+    await stand.rename("new", "newer");
+    assert.deepEqual(await stand.names(), ["demo", "newer", "other"]);
+    await stand.removeDirectory("newer");
+    assert.ok(stand.overlay.isEmpty);
+  });
+});

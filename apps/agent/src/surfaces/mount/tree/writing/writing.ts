@@ -8,6 +8,7 @@ import type { Timers } from "../../timers.ts";
 import { Changes } from "./changes.ts";
 import { Committer } from "./committer.ts";
 import { DirectoryChanges } from "./directory-changes.ts";
+import { DirectoryRenames } from "./directory-renames.ts";
 import { KeptCopies } from "./kept-copies.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import { NewFiles } from "./new-files.ts";
@@ -61,7 +62,7 @@ export class Writing {
     this.changes = new Changes({
       files: new WriteFiles(all),
       directories: new DirectoryChanges(all),
-      renames: new Renames(all),
+      renames: new Renames({ ...all, directoryRenames: new DirectoryRenames(all) }),
       requested,
       uid,
       gid,
