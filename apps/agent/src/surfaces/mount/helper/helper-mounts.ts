@@ -2,7 +2,7 @@ import { closeSync } from "node:fs";
 import { AgentError } from "../../../errors.ts";
 import { mount } from "../device/mount.ts";
 import { isOwnMount, mountAt, readMounts, type MountIdentity } from "../device/mountinfo.ts";
-import { prepareMountpoint, resolveMountpoint } from "../device/mountpoint.ts";
+import { prepareMountpoint, probeMount, resolveMountpoint } from "../device/mountpoint.ts";
 import { unmount } from "../device/unmount.ts";
 
 export interface HelperMountsParts {
@@ -28,10 +28,11 @@ export class HelperMounts {
     const device = await mount(path, { source, subtype, maxReadBytes });
     const made = (await this.#own()).filter(({ id }) => !before.some((each) => each.id === id));
     // A folder above it can be swapped for a link between the check and the mount.
-    const elsewhere = made.filter(({ mountpoint }) => mountpoint !== path);
-    if (elsewhere.length === 0) return device;
+    if (made.some(({ mountpoint }) => mountpoint === path)) return device;
     closeSync(device);
-    for (const { mountpoint } of elsewhere) await unmount(mountpoint, { lazy: true });
+    // Without its device this mount is stale. Mounts of other daemons of this user are not.
+    for (const { mountpoint } of made)
+      if ((await probeMount(mountpoint)) === "stale") await unmount(mountpoint, { lazy: true });
     throw new AgentError(
       "mount_refused",
       `cannot mount at ${path}: a folder above it was replaced by a link`,
