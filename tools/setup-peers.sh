@@ -88,6 +88,20 @@ have_readers() { "$readers_folder/bin/python" -c 'import yaml, ruamel.yaml, dote
 openssh_regress_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/openssh-regress"
 have_openssh_regress() { [ -f "$openssh_regress_folder/regress/agent-restrict.sh" ]; }
 
+# Test suites of file systems, from crates.io.
+suites_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/filesystem-suites-$(sha256sum < "$root/tools/filesystem-suites/crates" | cut -c1-12)"
+have_suites() { [ -x "$suites_folder/bin/fsx" ] && [ -x "$suites_folder/bin/pjdfstest" ]; }
+# A Cargo outside of PATH, where rustup puts it, counts too. The suites need 1.85.
+find_cargo() {
+  for cargo in "$(command -v cargo || true)" "$HOME/.cargo/bin/cargo"; do
+    [ -x "$cargo" ] || continue
+    minor=$("$cargo" --version | sed -n 's/^cargo 1\.\([0-9]*\).*/\1/p')
+    [ "${minor:-0}" -ge 85 ] && return 0
+  done
+  cargo=
+  return 1
+}
+
 # Every user may open it, as with Debian's udev. Where there is no such device, its tests fail.
 have_fuse_device() { [ ! -e /dev/fuse ] || [ "$(stat -c %a /dev/fuse)" = 666 ]; }
 
@@ -146,6 +160,8 @@ clients_todo=$(sh "$root/tools/clients/build.sh" --todo)
 case "$clients_todo" in *jgit*) have mvn || need maven ;; esac
 case "$clients_todo" in *go-*) find_go || need golang-go ;; esac
 have_vault && have_gitea || find_go || need golang-go
+# Debian's package cargo is too old.
+have_suites || find_cargo || need cargo-web
 # Gitea's SQLite is C.
 have_gitea || have gcc || need gcc libc6-dev
 
@@ -172,6 +188,7 @@ have_gitea || plan 5 "Gitea"
 have_schemathesis || plan 1 "schemathesis"
 have_readers || plan 1 "Python readers"
 have_openssh_regress || plan 1 "OpenSSH's test scripts"
+have_suites || plan 1 "test suites of file systems"
 [ -z "$clients_todo" ] || plan 4 "git clients"
 if [ "$step_count" -eq 0 ]; then
   echo "setup:peers: all there"
@@ -233,6 +250,13 @@ fetch_openssh_regress() {
   tar -xzf openssh_*.orig.tar.gz --strip-components=1 -C "$aside" --wildcards '*/regress'
 }
 
+install_suites() {
+  find_cargo || fail "no Cargo 1.85 or later for building: install a newer Rust, then run this again"
+  while read -r crate version; do
+    "$cargo" install --quiet --debug --locked --root "$aside" --target-dir "$aside/sources" "$crate@$version"
+  done <"$root/tools/filesystem-suites/crates"
+}
+
 install_python() { # a folder of tools with a requirements.txt
   python3 -m venv "$aside"
   "$aside/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
@@ -268,6 +292,7 @@ if ! have_readers; then
   build 1 "Python readers" "$readers_folder" install_python readers
   have_readers || fail "the Python readers do not load"
 fi
+have_suites || build 1 "test suites of file systems" "$suites_folder" install_suites
 have_openssh_regress || build 1 "OpenSSH's test scripts" "$openssh_regress_folder" fetch_openssh_regress
 if [ -n "$clients_todo" ]; then
   case "$clients_todo" in *go-*) need_go ;; *) find_go || true ;; esac

@@ -2,14 +2,19 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, it } from "node:test";
+import { EDITOR_CASES } from "./agent-mount-tools/editor-cases.ts";
 import { READING_CASES } from "./agent-mount-tools/reading-cases.ts";
+import { SAVING_CASES } from "./agent-mount-tools/saving-cases.ts";
 import { tableOf, titleOf, type Row } from "./agent-mount-tools/table.ts";
 
 const GUIDE = resolve(import.meta.dirname, "../../docs/agent/mount.md");
 
 describe("docs/agent/mount.md", () => {
   const text = readFileSync(GUIDE, "utf8");
-  const tables: readonly (readonly Row[])[] = [READING_CASES.map(({ row }) => row)];
+  const tables: readonly (readonly Row[])[] = [
+    READING_CASES.map(({ row }) => row),
+    [...EDITOR_CASES, ...SAVING_CASES].map(({ row }) => row),
+  ];
 
   it("holds the tables of the programs that are tried", () => {
     for (const table of tables.map(tableOf))

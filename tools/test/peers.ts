@@ -4,6 +4,7 @@ import { join } from "node:path";
 import {
   chromiumProgram,
   clientPrograms,
+  filesystemSuites,
   giteaProgram,
   headlessChromiumProgram,
   onPath,
@@ -31,6 +32,7 @@ export function missingPeers(): string[] {
     problem("SoftHSM", softHsmModule),
     problem("OpenSSL's engine for PKCS#11", pkcs11Engine),
     problem("the builds of git clients", clientPrograms),
+    problem("the test suites of file systems", filesystemSuites),
     ...[
       "Xvfb",
       "curl",

@@ -63,6 +63,7 @@ export { answers, startPeer, type Peer, type PeerCommand } from "./peer.ts";
 export { clientPrograms, goFileReader, goSshClient, type ClientProgram } from "./client-programs.ts";
 export {
   chromiumProgram,
+  filesystemSuites,
   headlessChromiumProgram,
   giteaProgram,
   onPath,

@@ -77,6 +77,18 @@ export function readersPython(): string {
   return python;
 }
 
+/** The test suites of file systems that `npm run setup:peers` built. */
+export function filesystemSuites(): { readonly fsx: string; readonly pjdfstest: string } {
+  const name = `filesystem-suites-${pinsKey("tools/filesystem-suites", ["crates"])}`;
+  const found = {
+    fsx: join(peerCache(), name, "bin/fsx"),
+    pjdfstest: join(peerCache(), name, "bin/pjdfstest"),
+  };
+  if (!existsSync(found.fsx) || !existsSync(found.pjdfstest))
+    throw TestkitError.missing("the test suites of file systems");
+  return found;
+}
+
 /** The folder of Postgres's server programs (`postgres`, `initdb`, `psql`): Debian's newest, or one on PATH. */
 export function postgresFolder(): string {
   const debian = "/usr/lib/postgresql";

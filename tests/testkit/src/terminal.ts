@@ -22,6 +22,8 @@ export async function runAtTerminal(
   options: {
     readonly env: NodeJS.ProcessEnv;
     readonly answers?: readonly (readonly [RegExp, string | (() => string | Promise<string>)])[];
+    /** Typed after each answer. Default: the Enter key. */
+    readonly enter?: string;
     /** Called with everything shown so far, after each piece. */
     readonly onOutput?: (shown: string) => void;
   },
@@ -32,6 +34,7 @@ export async function runAtTerminal(
     stdio: ["pipe", "pipe", "ignore"],
   });
   const waiting = [...(options.answers ?? [])];
+  const failures: unknown[] = [];
   let shown = "";
   let seen = 0;
   child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
@@ -41,12 +44,17 @@ export async function runAtTerminal(
     if (next === undefined || !next[0].test(shown.slice(seen))) return;
     waiting.shift();
     seen = shown.length;
-    void Promise.resolve(typeof next[1] === "string" ? next[1] : next[1]()).then((text) =>
-      child.stdin?.write(`${text}\r`),
+    void Promise.resolve(typeof next[1] === "string" ? next[1] : next[1]()).then(
+      (text) => child.stdin?.write(text + (options.enter ?? "\r")),
+      (error: unknown) => {
+        failures.push(error);
+        signalGroup(child, "SIGKILL");
+      },
     );
   });
   const timer = setTimeout(() => signalGroup(child, "SIGKILL"), TIMEOUT_MS);
   const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
   clearTimeout(timer);
+  for (const failure of failures) throw failure;
   return { code: exitCode(code, signal), shown };
 }

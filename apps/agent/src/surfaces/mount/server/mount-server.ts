@@ -125,6 +125,12 @@ const CHANGING: ReadonlySet<FuseOperation> = new Set([
   "unlink",
 ]);
 
+/**
+ * Time that an interrupted request has to end, in milliseconds. Timers of emacs and Go interrupt requests all the time, and programs
+ * do not expect EINTR of stat(2). Ctrl-C ends a program that waits for a store after this time.
+ */
+const INTERRUPT_GRACE_MS = 1000;
+
 class MountServer {
   readonly #channel: ChannelEnd;
   readonly #device: FuseDevice;
@@ -351,8 +357,10 @@ class MountServer {
   }
 
   #interrupt(target: bigint): void {
-    if (!this.#changing.has(target) && this.#running.delete(target))
-      this.#fail(target, new FileError("EINTR"));
+    if (this.#changing.has(target) || !this.#running.has(target)) return;
+    this.#timers.after(INTERRUPT_GRACE_MS, () => {
+      if (this.#running.delete(target)) this.#fail(target, new FileError("EINTR"));
+    });
   }
 
   #fail(unique: bigint, error: unknown): void {

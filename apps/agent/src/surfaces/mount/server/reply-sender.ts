@@ -10,7 +10,7 @@ import type { FuseDevice } from "../device/fuse-device.ts";
 import type { MountHandle } from "../tree/file-system.ts";
 import type { HandleTable } from "../tree/handle-table.ts";
 import type { NodeTable } from "../tree/node-table.ts";
-import { sizeOf, type FileNode, type MountNode } from "../tree/nodes.ts";
+import { inodeOf, sizeOf, type FileNode, type MountNode } from "../tree/nodes.ts";
 import type { NamedNode, Reply } from "../tree/reply.ts";
 
 const BLOCK_BYTES = 4096;
@@ -110,7 +110,7 @@ export class ReplySender {
     const sent: MountNode[] = [];
     let isFull = false;
     for (const { name, mode, nextOffset, named } of entries) {
-      const item = { name, inode: named?.node.id ?? 1n, mode, nextOffset };
+      const item = { name, inode: named === undefined ? 1n : inodeOf(named.node), mode, nextOffset };
       isFull ||= plus ? !this.#listing.addPlus(item, named && this.#entry(named)) : !this.#listing.add(item);
       if (named === undefined) continue;
       if (isFull) nodes.forget(named.node.id, 0n);
@@ -137,7 +137,7 @@ export class ReplySender {
     const time = timestamp(isFile ? (node.draft?.modifiedMs ?? node.modifiedMs) : mountedMs);
     const isWritable = mayWrite && !(isFile && this.#isReadOnly(node));
     return {
-      inode: node.id,
+      inode: inodeOf(node),
       size,
       accessTime: time,
       modificationTime: time,

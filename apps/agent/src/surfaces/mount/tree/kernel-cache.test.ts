@@ -26,7 +26,7 @@ function directory(
 function file(id: bigint, parent: DirectoryNode, name: string, source: FileNode["source"]): void {
   const facts = { key: "1", size: 1, modifiedMs: 0, version: 1, lookups: 1n, opens: 0 };
   const writing = { draft: undefined, isReplaced: false, isShared: false, reservedFor: undefined };
-  parent.children.set(name, { kind: "file", id, parent, name, source, ...facts, ...writing });
+  parent.children.set(name, { kind: "file", id, inode: id, parent, name, source, ...facts, ...writing });
 }
 
 /** The kernel knows `demo/key.json`, `demo/key.d/a` and the rendered `app/.env`. */

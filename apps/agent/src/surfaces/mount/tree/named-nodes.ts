@@ -1,3 +1,4 @@
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { NodeTable } from "./node-table.ts";
 import type {
   DirectoryNode,
@@ -10,10 +11,14 @@ import type {
 import type { Draft } from "./writing/draft.ts";
 import type { Reopenings } from "./writing/reopenings.ts";
 
+/** Maximum names whose last inode number is kept. */
+const MAX_INODES = 10_000;
+
 /** Which node each name is now. A name whose content has changed gets another node. */
 export class NamedNodes {
   readonly #nodes: NodeTable<MountNode>;
   readonly #reopenings: Reopenings;
+  readonly #inodes = new BoundedMap<string, { version: string; inode: bigint }>({ max: MAX_INODES });
 
   constructor(nodes: NodeTable<MountNode>, reopenings: Reopenings) {
     this.#nodes = nodes;
@@ -54,9 +59,11 @@ export class NamedNodes {
     )
       return known;
     const { key, modifiedMs, version, bytes } = content;
+    const created = this.#newNode(parent, name);
     const node: FileNode = {
-      ...this.#newNode(parent, name),
+      ...created,
       kind: "file",
+      inode: this.#inode(parent, name, key, created.id),
       source,
       key,
       size: bytes.length,
@@ -74,9 +81,11 @@ export class NamedNodes {
   inMemory(parent: DirectoryNode, name: string, draft: Draft): FileNode {
     const known = parent.children.get(name);
     if (known?.kind === "file" && known.draft === draft) return known;
+    const created = this.#newNode(parent, name);
     return this.#add(parent, name, {
-      ...this.#newNode(parent, name),
+      ...created,
       kind: "file",
+      inode: created.id,
       source: { kind: "memory" },
       key: "",
       size: 0,
@@ -87,6 +96,15 @@ export class NamedNodes {
       isShared: false,
       reservedFor: undefined,
     });
+  }
+
+  /** All nodes of a version have one inode number, also after the kernel has forgotten some of them. */
+  #inode(parent: DirectoryNode, name: string, version: string, otherwise: bigint): bigint {
+    const place = `${parent.id} ${name}`;
+    const last = this.#inodes.get(place);
+    if (last?.version === version) return last.inode;
+    this.#inodes.set(place, { version, inode: otherwise });
+    return otherwise;
   }
 
   #newNode<Parent>(

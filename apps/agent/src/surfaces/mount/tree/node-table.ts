@@ -3,7 +3,7 @@ export const ROOT_ID = 1n;
 
 /** A node that the kernel knows. */
 export interface Node {
-  /** Number of the node and of its inode. Never used again. */
+  /** Number of the node. Never used again. */
   readonly id: bigint;
   /** Lookups that the kernel has not forgotten. */
   lookups: bigint;

@@ -47,6 +47,8 @@ export interface FileContent {
  */
 export interface FileNode extends Node {
   readonly kind: "file";
+  /** Number of the inode that programs see. All nodes of a version have the same: vim compares it after it has opened a file. */
+  readonly inode: bigint;
   /** A rename changes the source and the name. */
   source: FileSource;
   parent: DirectoryNode;
@@ -74,6 +76,11 @@ export type MountNode = DirectoryNode | FileNode;
 /** Size of a file as it is now, in bytes. */
 export function sizeOf({ draft, size }: FileNode): number {
   return draft?.size ?? size;
+}
+
+/** Number of the inode that programs see. */
+export function inodeOf(node: MountNode): bigint {
+  return node.kind === "file" ? node.inode : node.id;
 }
 
 /** Path below the mountpoint, without a slash at either end. */

@@ -44,8 +44,10 @@ export class Committer {
       const { revision } = draft;
       const bytes = draft.buffer.copy();
       try {
-        draft.saved(revision, await this.#store(draft, bytes));
-        this.#stored(draft);
+        const { base } = draft;
+        const stored = await this.#store(draft, bytes);
+        draft.saved(revision, stored);
+        this.#stored(draft, stored !== base);
       } catch (error) {
         const failure = error instanceof FileError ? error : new FileError("EIO");
         draft.failure = { revision, error: failure };
@@ -65,6 +67,9 @@ export class Committer {
 
   async #storeDocument(path: string, base: DraftBase, bytes: Buffer): Promise<DraftBase> {
     const fields = fieldsOf(bytes);
+    // An editor that could not save writes the old text again. That is not a new version.
+    if (base.bytes?.equals(bytes) === true && (await this.#current(path))?.version === base.version)
+      return base;
     try {
       const version = await this.write(path, printJson(fields), base.version);
       return { version, bytes };
@@ -147,12 +152,12 @@ export class Committer {
     }
   }
 
-  #stored(draft: Draft): void {
+  #stored(draft: Draft, isChanged: boolean): void {
     const { overlay, copies, onChange } = this.#parts;
     if (draft.isNamed) overlay.remove(draft);
     overlay.show(draft.place);
     if (draft.target !== undefined) overlay.dropFoldersAbove(draft.target.path);
-    copies.dropRejected(draft.place);
+    if (isChanged) copies.dropRejected(draft.place);
     onChange();
   }
 }
