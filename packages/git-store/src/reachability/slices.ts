@@ -4,9 +4,23 @@ import { sliceDone } from "../slice-hook.ts";
 export { finish, type Steps } from "@devplat/git-protocol";
 
 /** Maximum time of one slice of work, ms. */
-const SLICE_MS = 8;
+const SLICE_MS = 4;
 
-/** Tells when a slice of work is over. */
+/** Work of this thread that waits for its next slice. */
+const waiting: { readonly of: Pause; readonly resume: () => void }[] = [];
+/** The work whose slice was the last to begin after a wait. */
+let current: Pause | undefined;
+
+/** Begins one slice in each turn of the event loop, so that many requests delay others no longer than one does. */
+function beginNext(): void {
+  const next = waiting.shift();
+  if (next === undefined) return;
+  if (waiting.length > 0) setImmediate(beginNext);
+  current = next.of;
+  next.resume();
+}
+
+/** Tells when a slice of work is over, and waits for the next. Slices of all work in a thread take turns. */
 export class Pause {
   readonly #signal: AbortSignal | undefined;
   #since = performance.now();
@@ -16,14 +30,17 @@ export class Pause {
   }
 
   get isDue(): boolean {
-    return performance.now() - this.#since >= SLICE_MS;
+    return (waiting.length > 0 && current !== this) || performance.now() - this.#since >= SLICE_MS;
   }
 
   /** @throws the reason of the signal */
   async take(): Promise<void> {
     this.#signal?.throwIfAborted();
     sliceDone();
-    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise<void>((resume) => {
+      waiting.push({ of: this, resume });
+      if (waiting.length === 1) setImmediate(beginNext);
+    });
     this.#since = performance.now();
   }
 }

@@ -69,7 +69,8 @@ export async function* packBytes(
 ): AsyncGenerator<Buffer, void, undefined> {
   const sink = new ChunkSink(createHash(source.format));
   const steps = new PackWriter(source, plan, sink).write();
-  while (steps.next().done !== true) {
+  for (let step = steps.next(); step.done !== true; step = steps.next()) {
+    if (step.value !== undefined) await step.value;
     signal?.throwIfAborted();
     yield* sink.take();
   }

@@ -1,4 +1,5 @@
-import { deflateSync } from "node:zlib";
+import { promisify } from "node:util";
+import { deflate, deflateSync } from "node:zlib";
 import { GitStoreError } from "../errors.ts";
 import { oidBytes, OFS_DELTA, REF_DELTA } from "../object-format.ts";
 import type { Pack } from "../pack/pack.ts";
@@ -20,6 +21,15 @@ import { OffsetDeltas } from "./offset-deltas.ts";
 
 /** Bytes of a pack that are scanned at a time. */
 const WINDOW_BYTES = 256 * 1024;
+/** Content from this size on is deflated in Node's thread pool: it would block this thread for milliseconds. */
+const LARGE_CONTENT_BYTES = 64 * 1024;
+/** Content that is deflated in this thread between two steps: about a millisecond. */
+const DEFLATED_PER_STEP_BYTES = 64 * 1024;
+
+const deflateInPool = promisify(deflate);
+
+/** A step of the writing. The caller waits for the promise, if there is one, before the next step. */
+type WriteSteps = Generator<Promise<void> | undefined, void, undefined>;
 
 /** The stored objects that a pack is built from. */
 export type PackSource = Pick<ObjectGraph, "format" | "numbers" | "reader">;
@@ -71,8 +81,8 @@ export function isStoredPack(graph: PackSource, plan: PackPlan): boolean {
 }
 
 /**
- * Writes a pack into a sink, and yields whenever the sink may have a complete chunk. Entries are copied in compressed
- * form. An entry is rewritten only if its base moved, is named differently, or is missing at the client. The packs
+ * Writes a pack into a sink, and yields about each millisecond, when the sink may have a complete chunk. Entries are copied
+ * in compressed form. An entry is rewritten only if its base moved, is named differently, or is missing at the client. The packs
  * follow in the order of object numbers.
  */
 export class PackWriter {
@@ -86,6 +96,8 @@ export class PackWriter {
   readonly #offsetDeltas: OffsetDeltas[] = [];
   readonly #window = Buffer.allocUnsafeSlow(WINDOW_BYTES);
   readonly #head = Buffer.allocUnsafeSlow(MAX_ENTRY_HEADER_BYTES);
+  /** Bytes of content that were deflated in this thread since the last step. */
+  #deflated = 0;
 
   constructor(graph: PackSource, plan: PackPlan, out: PackSink) {
     this.#graph = graph;
@@ -95,7 +107,7 @@ export class PackWriter {
   }
 
   /** Writes the pack with its trailer. @throws {GitStoreError} for a corrupt pack, because every entry is checked */
-  *write(): Generator<void, void, undefined> {
+  *write(): WriteSteps {
     const { send } = this.#plan;
     this.totals.objects = countBits(send);
     if (isStoredPack(this.#graph, this.#plan)) {
@@ -121,7 +133,7 @@ export class PackWriter {
   }
 
   /** Writes the entries at pack positions `[first, end)`, which are all sent. */
-  *#writeRun(numbered: NumberedPack, first: number, end: number): Generator<void, void, undefined> {
+  *#writeRun(numbered: NumberedPack, first: number, end: number): WriteSteps {
     const { pack } = numbered;
     const { offsets } = pack.order;
     const offsetDeltas = this.#offsetDeltas.at(-1)!;
@@ -143,14 +155,14 @@ export class PackWriter {
       let last = position + 1;
       while (last < end && offsets[last + 1]! - offsets[position]! <= WINDOW_BYTES) last++;
       if (offsets[last]! - offsets[position]! > WINDOW_BYTES) yield* this.#writeLarge(numbered, position);
-      else this.#writeWindow(numbered, position, last);
+      else yield* this.#writeWindow(numbered, position, last);
       position = last;
-      yield;
+      yield undefined;
     }
   }
 
   /** Writes entries that together fit the window. */
-  #writeWindow(numbered: NumberedPack, first: number, end: number): void {
+  *#writeWindow(numbered: NumberedPack, first: number, end: number): WriteSteps {
     const { pack } = numbered;
     const { offsets } = pack.order;
     const windowStart = offsets[first]!;
@@ -177,7 +189,7 @@ export class PackWriter {
         continue;
       }
       this.#out.append(window, copied, start);
-      copied = start + this.#rewrite(numbered, position, window, start, next);
+      copied = start + (yield* this.#rewrite(numbered, position, window, start, next));
       // The bytes after the rewritten part are copied, so they move by the current difference of the offsets.
       if (copied > start) offsetDeltas.change(windowStart + next, this.#out.length - (windowStart + copied));
     }
@@ -185,7 +197,7 @@ export class PackWriter {
   }
 
   /** Writes an entry that is larger than the window. */
-  *#writeLarge(numbered: NumberedPack, position: number): Generator<void, void, undefined> {
+  *#writeLarge(numbered: NumberedPack, position: number): WriteSteps {
     const { pack } = numbered;
     const start = pack.order.offsets[position]!;
     const end = pack.order.offsets[position + 1]!;
@@ -195,7 +207,7 @@ export class PackWriter {
     let done = 0;
     if (this.#header.type >= OFS_DELTA) {
       this.totals.deltas++;
-      done = this.#rewrite(numbered, position, head, 0, end - start);
+      done = yield* this.#rewrite(numbered, position, head, 0, end - start);
     }
     const check = new EntryCheck(pack, position);
     check.push(head.subarray(0, done));
@@ -214,7 +226,13 @@ export class PackWriter {
    *
    * @returns number of bytes of the stored entry that this replaces; the caller copies the rest
    */
-  #rewrite(numbered: NumberedPack, position: number, bytes: Buffer, start: number, end: number): number {
+  *#rewrite(
+    numbered: NumberedPack,
+    position: number,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): Generator<Promise<void> | undefined, number, undefined> {
     const header = this.#header;
     const { pack } = numbered;
     const { type, size, length, baseDistance, baseOidStart } = header;
@@ -238,7 +256,7 @@ export class PackWriter {
     if (!isKnown || this.#isUndeltified(numbered, position)) {
       this.totals.deltas--;
       this.totals.inflated++;
-      this.#writeUndeltified(numbered, position);
+      yield* this.#writeUndeltified(numbered, position);
       return end - start;
     }
     const head = this.#head;
@@ -276,33 +294,34 @@ export class PackWriter {
     return offset + this.#offsetDeltas[packs.indexOf(owner)]!.at(offset);
   }
 
-  #writeUndeltified(numbered: NumberedPack, position: number): void {
-    const object = this.#graph.reader.read(numbered.pack, position);
-    const head = this.#head;
-    const at = encodeTypeAndSize(head, 0, object.type, object.content.length);
-    this.#out.append(head, 0, at);
-    const packed = deflateSync(object.content);
-    this.#out.append(packed, 0, packed.length);
+  *#writeUndeltified(numbered: NumberedPack, position: number): WriteSteps {
+    const { type, content } = this.#graph.reader.read(numbered.pack, position);
+    const at = encodeTypeAndSize(this.#head, 0, type, content.length);
+    this.#out.append(this.#head, 0, at);
+    if (content.length >= LARGE_CONTENT_BYTES) {
+      yield deflateInPool(content).then((packed) => this.#append(packed));
+      return;
+    }
+    this.#append(deflateSync(content));
+    this.#deflated += content.length;
+    if (this.#deflated < DEFLATED_PER_STEP_BYTES) return;
+    this.#deflated = 0;
+    yield undefined;
   }
 
   /** Copies all entries of a pack. */
-  #copyAll(pack: Pack): Generator<void, void, undefined> {
+  #copyAll(pack: Pack): WriteSteps {
     return this.#copyRaw(pack, PACK_HEADER_BYTES, pack.order.offsets[pack.count]!, new EntryCheck(pack, 0));
   }
 
   /** Copies the bytes `[offset, end)`. Each entry is checked before its last bytes are copied. */
-  *#copyRaw(
-    { fd, path }: Pack,
-    offset: number,
-    end: number,
-    check: EntryCheck,
-  ): Generator<void, void, undefined> {
+  *#copyRaw({ fd, path }: Pack, offset: number, end: number, check: EntryCheck): WriteSteps {
     for (let at = offset; at < end;) {
       at += this.#out.fill(end - at, (target) => {
         readExactly(fd, target, at, path);
         check.push(target);
       });
-      yield;
+      yield undefined;
     }
   }
 

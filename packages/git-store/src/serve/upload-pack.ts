@@ -12,7 +12,7 @@ import { BLOB } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
 import { andNotInto, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
-import { finish, finishInSlices, type Steps } from "../reachability/slices.ts";
+import { finish, finishInSlices, Pause, type Steps } from "../reachability/slices.ts";
 import { refOid, resolveShort, type FetchContext } from "./fetch-context.ts";
 import { parseFilter, simpleFilters, type Filter } from "./filter.ts";
 import { negotiate } from "./negotiate.ts";
@@ -165,8 +165,12 @@ async function* respond(
   const out = new PacketBuffer(isStoredPack(graph, plan) ? undefined : graph.format);
   const writer = new PackWriter(graph, plan, out);
   const steps = writer.write();
+  // A consumer that never waits, and a step that makes no chunk, must not block the thread.
+  const pause = new Pause(signal);
   for (let first = true, done = false; !done; first = false) {
-    done = steps.next().done === true;
+    const step = steps.next();
+    done = step.done === true;
+    if (step.value !== undefined) await step.value;
     // The first step counts the objects.
     if (first && !request.noProgress) yield countingText(writer.totals.objects);
     if (done) {
@@ -177,9 +181,8 @@ async function* respond(
       yield chunk;
       if (context.reuseChunks === true) out.recycle(chunk);
       signal?.throwIfAborted();
-      // A consumer that never waits must not block the thread.
-      await new Promise((resolve) => setImmediate(resolve));
     }
+    if (pause.isDue) await pause.take();
   }
   context.onTotals?.(writer.totals);
 }
