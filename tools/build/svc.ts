@@ -13,6 +13,7 @@ const ENTRIES = {
   main: join(SOURCE, "main.ts"),
   "index-thread": join(THREADS, "index-thread.ts"),
   "job-worker": join(THREADS, "job-worker.ts"),
+  "send-thread": join(SOURCE, "http/send-file/send-thread.ts"),
 } as const;
 
 /** Files that pages serve, with the names by which the code reads them from its own folder. */
@@ -69,17 +70,20 @@ export async function buildSvc(folder: string): Promise<string> {
 const EXTERNAL_THREADS: Plugin = {
   name: "external-threads",
   setup: (bundle) => {
-    bundle.onLoad({ filter: /git-mirror\/src\/threads\/entries\.ts$/ }, async ({ path }) => {
-      const text = await readFile(path, "utf8");
-      const contents = text.replaceAll(
-        /new URL\("([\w-]+)\.ts", import\.meta\.url\)/g,
-        (_whole, name: string) => {
-          if (!(name in ENTRIES)) throw new Error(`${path}: no bundle is made of the thread ${name}`);
-          return `new URL("${name}.js", import.meta.url)`;
-        },
-      );
-      return { contents, loader: "ts" };
-    });
+    bundle.onLoad(
+      { filter: /(git-mirror\/src\/threads|http\/send-file)\/entries\.ts$/ },
+      async ({ path }) => {
+        const text = await readFile(path, "utf8");
+        const contents = text.replaceAll(
+          /new URL\("([\w-]+)\.ts", import\.meta\.url\)/g,
+          (_whole, name: string) => {
+            if (!(name in ENTRIES)) throw new Error(`${path}: no bundle is made of the thread ${name}`);
+            return `new URL("${name}.js", import.meta.url)`;
+          },
+        );
+        return { contents, loader: "ts" };
+      },
+    );
   },
 };
 

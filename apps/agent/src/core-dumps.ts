@@ -1,5 +1,5 @@
 import { messageOf, type Logger } from "@devplat/base";
-import { bindLibc } from "./libc.ts";
+import { bindLibc } from "@devplat/base/libc";
 
 /** Numbers of getrlimit(2), on Linux, macOS and BSD. */
 const RLIMIT_CORE = 4;

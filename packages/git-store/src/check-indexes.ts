@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { GitStoreError } from "./errors.ts";
 import type { ObjectDatabase } from "./object-database.ts";
-import { Pause } from "./reachability/slices.ts";
+import { Pause } from "./slices.ts";
 
 /** Bytes hashed between two checks of the clock: 2 to 8 ms. */
 const HASH_BYTES = 4 * 1024 * 1024;

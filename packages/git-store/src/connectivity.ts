@@ -4,7 +4,7 @@ import type { ObjectDatabase } from "./object-database.ts";
 import { COMMIT, oidBytes, TAG, TREE } from "./object-format.ts";
 import { compareBytes, hexAt, parseOid, type Oid } from "./oid.ts";
 import type { Pack } from "./pack/pack.ts";
-import { sliceDone } from "./slice-hook.ts";
+import { sliceDone } from "./slices.ts";
 import { parseTag } from "./tag.ts";
 import { TreeCursor } from "./tree.ts";
 

@@ -11,12 +11,19 @@ import { Outcomes } from "../git/outcome.ts";
 import { GitRoutes } from "../git/routes.ts";
 import { UploadLimit } from "../git/upload-limit.ts";
 import { UploadPack } from "../git/upload-pack.ts";
+import { Late } from "../late.ts";
 import { basePathOf } from "../http/routing/target.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CredentialCheck } from "../tokens/admission.ts";
 import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { Upstream } from "../upstream/upstream.ts";
 import type { CacheParts } from "./cache-parts.ts";
+
+/** One for the process: its thread serves all connections. Loaded by the first large response. */
+const FILES = new Late(async () => {
+  const { FileSender } = await import("../http/send-file/file-sender.ts");
+  return new FileSender();
+});
 
 export interface GitAssemblyOptions {
   /** `host.url` */
@@ -73,7 +80,7 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     cache,
     outcomes,
     lsRefs: new LsRefsCommand({ upstream, access, outcomes, metrics }),
-    fetch: new FetchCommand({ upstream, access, cache, outcomes, known, logger }),
+    fetch: new FetchCommand({ upstream, access, cache, outcomes, known, files: FILES, logger }),
     strict: options.strictLsRefs,
   });
   return new GitRoutes({ ...routes, cached: { access, cache, uploadPack } });

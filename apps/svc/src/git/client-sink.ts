@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { GitError } from "../upstream/errors.ts";
+import type { FileRange, FileSender } from "../http/send-file/file-sender.ts";
 import { IdleTimer } from "../http/request/idle-timer.ts";
 
 /** Milliseconds that a client may take no byte before its connection is closed. */
@@ -8,16 +9,28 @@ export const CLIENT_IDLE_MS = 300_000;
 /** Ends the wait for one write. @param error why it failed; none: it was taken */
 type Settle = (error?: unknown) => void;
 
+/**
+ * How sending a file ended. `reread`: all was sent, but the kernel may have read some of it from the disk again. `failed`:
+ * a part was sent, and the rest cannot be read.
+ */
+export interface SentFile {
+  readonly end: "sent" | "reread" | "failed" | "nothing";
+  readonly sent: number;
+}
+
 /** The client's side of a response, with back-pressure and an end to clients that stopped reading. */
 export class ClientSink {
   readonly response: ServerResponse;
   readonly #idle: IdleTimer;
   /** Callbacks of the writes that the operating system has not accepted yet. */
   readonly #waiting = new Set<Settle>();
+  readonly #idleMs: number;
+  #fileBytes = (): number => 0;
   #gone = false;
 
   constructor(response: ServerResponse, idleMs = CLIENT_IDLE_MS) {
     this.response = response;
+    this.#idleMs = idleMs;
     this.#idle = new IdleTimer(idleMs, () => response.destroy());
     this.#idle.pause();
     const gone = (): void => {
@@ -27,6 +40,11 @@ export class ClientSink {
     };
     if (response.destroyed) gone();
     else response.once("close", gone);
+  }
+
+  /** Bytes that went past Node's socket, see {@link sendFile}. */
+  get fileBytes(): number {
+    return this.#fileBytes();
   }
 
   /** Writes; resolves when more may be written. The bytes must stay as they are: Node keeps a reference. */
@@ -53,6 +71,27 @@ export class ClientSink {
   /** Writes; resolves when the bytes are handed to the system and their buffer may be used again. */
   async writeThrough(bytes: Buffer): Promise<void> {
     await this.#watched((settle) => this.response.write(bytes, settle));
+  }
+
+  /**
+   * Sends a range of a file without reading it, if the connection and the system can.
+   *
+   * @returns how it ended, and the bytes that were sent. After `nothing` and `failed` the connection still works
+   * @throws GitError `client_gone`
+   */
+  async sendFile(sender: FileSender, range: FileRange): Promise<SentFile> {
+    const nothing: SentFile = { end: "nothing", sent: 0 };
+    const { socket } = this.response;
+    if (this.#gone || this.#waiting.size > 0 || !sender.canSend(socket)) return nothing;
+    const sending = sender.send(socket, range, this.#idleMs);
+    if (sending === undefined) return nothing;
+    this.#fileBytes = () => sending.sent();
+    const { end } = await sending.report;
+    const sent = sending.sent();
+    if (end === "sent" || end === "reread") return { end, sent };
+    if (end === "cold" || end === "failed") return sent === 0 ? nothing : { end: "failed", sent };
+    this.response.destroy();
+    throw clientGone();
   }
 
   /** Ends the response. Time counts until the system has taken the last of it. */

@@ -21,6 +21,7 @@ export class CommandResponse {
   /** Whether the body has a single command, so that a known length is the response's length. */
   readonly #single: boolean;
   #begun = false;
+  #lengthKnown = false;
   /**
    * The head and the first bytes of a response to a body with a fetch. The head names the outcome of the fetch, which is
    * known only after the `ls-refs` before it. Undefined: nothing waits.
@@ -32,11 +33,18 @@ export class CommandResponse {
     this.context = context;
     this.#waiting = fetches ? { chunks: [], size: 0 } : undefined;
     this.#single = single;
-    this.sink = new ClientSink(context.response);
+    const sink = new ClientSink(context.response);
+    this.sink = sink;
+    context.countAlso(() => sink.fileBytes);
   }
 
   get begun(): boolean {
     return this.#begun;
+  }
+
+  /** Whether the head says the length: then the body is the response's own bytes, without chunks around them. */
+  get hasLength(): boolean {
+    return this.#lengthKnown;
   }
 
   /** Begins with the head of the code host's response. */
@@ -72,6 +80,7 @@ export class CommandResponse {
     }
     this.#begun = true;
     this.#waiting = undefined;
+    this.#lengthKnown = this.#single && length !== undefined;
     this.context.response.writeHead(200, {
       ...SANDBOX_HEADERS,
       "Content-Type": UPLOAD_PACK_RESULT,

@@ -25,6 +25,8 @@ import { GitError, isGone } from "../upstream/errors.ts";
 import type { CachedRequest } from "./git-request.ts";
 import type { DecodedFetch, RequestCache } from "./body/request-cache.ts";
 import { ClientUpstream } from "./fetch-upstream.ts";
+import type { FileSender } from "../http/send-file/file-sender.ts";
+import type { Late } from "../late.ts";
 import type { Outcomes } from "./outcome.ts";
 import { ResponseSender } from "./response-sender.ts";
 import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
@@ -46,6 +48,8 @@ export interface FetchCommandOptions {
   readonly cache: GitCache;
   readonly outcomes: Outcomes;
   readonly known: RequestCache;
+  /** Sends large stored responses. */
+  readonly files: Late<FileSender>;
   readonly logger: Logger;
 }
 
@@ -158,9 +162,9 @@ export class FetchCommand {
 
   async #fromFile(call: FetchCall, file: StoredResponse): Promise<boolean> {
     const { response } = call;
-    const sender = new ResponseSender(response.sink);
+    response.beginOwn("hit", file.size);
+    const sender = new ResponseSender(response.sink, response.hasLength ? this.#options.files : undefined);
     try {
-      response.beginOwn("hit", file.size);
       const bytes = await sender.file(file);
       call.request.context.delivered = true;
       this.#options.cache.counted(call.repository, "hit", "response", bytes);

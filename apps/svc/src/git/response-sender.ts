@@ -1,8 +1,17 @@
 import { FetchResponseWalker, ProtocolError } from "@devplat/git-protocol";
 import type { FetchReader } from "../cache/coalescing/coalesced-fetch.ts";
+import { StoredDataDamaged } from "../cache/responses/block-sums.ts";
 import type { StoredResponse } from "../cache/responses/response-store.ts";
 import type { Slice } from "../cache/responses/slices.ts";
+import type { FileSender } from "../http/send-file/file-sender.ts";
+import type { Late } from "../late.ts";
+import { bytesToPacketEnd } from "./packet-end.ts";
 import type { ClientSink } from "./client-sink.ts";
+
+/** Bytes at the end that are read and compared like a slice. */
+const CHECKED_END_BYTES = 128 * 1024;
+/** Smaller responses are sent from memory for no more CPU. */
+const SEND_FILE_BYTES = 8 * 1024 * 1024;
 
 /**
  * Sends one response to a client in whole packets, so that an error packet can follow if sending ends early. A slice can
@@ -10,6 +19,7 @@ import type { ClientSink } from "./client-sink.ts";
  */
 export class ResponseSender {
   readonly #sink: ClientSink;
+  readonly #files: Late<FileSender> | undefined;
   /** Made when packets must be followed. */
   #walker: FetchResponseWalker | undefined;
   /** Bytes that the walker has seen. */
@@ -20,8 +30,10 @@ export class ResponseSender {
   #tail: Buffer = Buffer.alloc(0);
   #sending: Promise<void> = Promise.resolve();
 
-  constructor(sink: ClientSink) {
+  /** @param files sends files that the kernel has in memory; undefined: each byte is read */
+  constructor(sink: ClientSink, files?: Late<FileSender>) {
     this.#sink = sink;
+    this.#files = files;
   }
 
   /** Whether an error now belongs on side-band 3, not in an `ERR` packet. */
@@ -44,6 +56,7 @@ export class ResponseSender {
     }
     let sent = first.bytes.length;
     await this.#send(first);
+    if (await this.#sendRest(file, sent)) return file.size;
     while (sent < file.size) {
       if (file.crowded()) await this.#sending;
       let slice: Slice;
@@ -92,6 +105,46 @@ export class ResponseSender {
     }
     await this.#sending;
     return sent;
+  }
+
+  /**
+   * Sends what follows the first slice with sendfile(2). The end of the response is compared with its checksums, and waits
+   * until it is known that the file is still sound, so that no client takes a damaged response for a whole one.
+   *
+   * @returns false: nothing of it was sent
+   * @throws as {@link file}
+   */
+  async #sendRest(file: StoredResponse, sent: number): Promise<boolean> {
+    const { soundFile, size } = file;
+    if (this.#files === undefined || soundFile === undefined || size < SEND_FILE_BYTES) return false;
+    const files = await this.#files.get();
+    await this.#sending;
+    const offset = sent - this.#tail.length;
+    const length = size - CHECKED_END_BYTES - offset;
+    const result = await this.#sink.sendFile(files, { fd: soundFile.descriptor, offset, length });
+    if (result.end === "nothing") return false;
+    this.#tail = Buffer.alloc(0);
+    let at = offset + result.sent;
+    try {
+      if (result.end === "failed" || !(await soundFile.isStillSound(result.end === "reread"))) {
+        throw new StoredDataDamaged("a stored response changed while it was sent");
+      }
+      for (let slice: Slice; at < size; at += slice.bytes.length) {
+        slice = await file.slice(at);
+        await this.#write(slice, [slice.bytes]);
+      }
+    } catch (error) {
+      if (error instanceof StoredDataDamaged) await this.#fillPacket(soundFile.descriptor, offset, at);
+      throw error;
+    }
+    return true;
+  }
+
+  /** Ends the packet that is on its way, with zeros, so that an error packet can follow. @throws the sink's error */
+  async #fillPacket(descriptor: number, boundary: number, sent: number): Promise<void> {
+    const missing = await bytesToPacketEnd(descriptor, boundary, sent);
+    if (missing === undefined) this.#sink.response.destroy();
+    else if (missing > 0) await this.#sink.writeThrough(Buffer.alloc(missing));
   }
 
   /** Begins to send once the slice before is sent. @throws what sending that one failed with */

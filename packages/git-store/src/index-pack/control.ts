@@ -1,4 +1,4 @@
-import { sliceDone } from "../slice-hook.ts";
+import { sliceDone } from "../slices.ts";
 import { abortedError } from "./failure.ts";
 
 /** Index of the only 64-bit field: bytes of the pack in the file. */

@@ -1,6 +1,6 @@
 import { readSync } from "node:fs";
 import { freeBuffer } from "../free-buffer.ts";
-import { sliceDone } from "../slice-hook.ts";
+import { sliceDone } from "../slices.ts";
 import type { Control } from "./control.ts";
 
 /** Bytes read at a time. */

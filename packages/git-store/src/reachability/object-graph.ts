@@ -13,7 +13,7 @@ import { decodeCommitGraph, type CommitTable } from "./commit-graph-file.ts";
 import { decodeLayer, type Layer } from "./layer-file.ts";
 import { ObjectNumbers, type NumberedPack } from "./object-numbers.ts";
 import { ObjectTypes } from "./object-types.ts";
-import type { Steps } from "./slices.ts";
+import type { Steps } from "../slices.ts";
 
 /** Memory limits of an {@link ObjectGraph}. */
 export interface ObjectGraphOptions {

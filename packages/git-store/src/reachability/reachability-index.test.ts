@@ -7,7 +7,7 @@ import { Repository } from "../repository/repository.ts";
 import { numbersIn } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";
 import { ReachabilityIndex } from "./reachability-index.ts";
-import { finish } from "./slices.ts";
+import { finish } from "../slices.ts";
 import { reach } from "./walk.ts";
 
 async function* oneChunk(bytes: Buffer): AsyncGenerator<Buffer> {

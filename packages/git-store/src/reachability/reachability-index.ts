@@ -9,7 +9,7 @@ import { encodeCommitGraph } from "./commit-graph-file.ts";
 import { encodeLayer } from "./layer-file.ts";
 import { selectBitmapCommits } from "./bitmap-selection.ts";
 import { besides, commitGraphPath, ObjectGraph, type ObjectGraphOptions } from "./object-graph.ts";
-import { finish, finishInSlices, Pause, type Steps } from "./slices.ts";
+import { finish, finishInSlices, Pause, type Steps } from "../slices.ts";
 import { peel, reach } from "./walk.ts";
 
 /** Maximum number of commits missing from the commit-graph file before it is rewritten. Reading one takes 10 µs. */

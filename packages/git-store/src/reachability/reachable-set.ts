@@ -3,7 +3,7 @@ import { COMMIT } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
 import { hasBit, type Bitset } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";
-import { finishInSlices } from "./slices.ts";
+import { finishInSlices } from "../slices.ts";
 import { reach, reachCommits } from "./walk.ts";
 
 /**

@@ -6,7 +6,7 @@ import { PackBuilder } from "../../test/pack-builder.test-kit.ts";
 import { hashObject, type ObjectType } from "../object-format.ts";
 import { Repository } from "../repository/repository.ts";
 import { ReachabilityIndex } from "./reachability-index.ts";
-import { finish } from "./slices.ts";
+import { finish } from "../slices.ts";
 import { reach } from "./walk.ts";
 
 /** Walks from a commit whose tree has one entry, with the objects that `add` puts into the pack. */

@@ -5,7 +5,7 @@ import { TreeCursor } from "../tree.ts";
 import { hasBit, orInto, setBit, type Bitset } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";
 import { CommitQueue } from "./commit-queue.ts";
-import type { Steps } from "./slices.ts";
+import type { Steps } from "../slices.ts";
 
 /** Objects between two pauses; well below a millisecond. */
 const PAUSE = 512;

@@ -1,5 +1,5 @@
 import { hasBit, numbersIn, setBit, type Bitset } from "../reachability/bitset.ts";
-import type { Steps } from "../reachability/slices.ts";
+import type { Steps } from "../slices.ts";
 import { numberAt } from "../reachability/object-numbers.ts";
 import type { PackSource } from "../serve/pack-writer.ts";
 

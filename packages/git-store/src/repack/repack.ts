@@ -14,7 +14,7 @@ import { countBits, numbersIn, setBit, type Bitset } from "../reachability/bitse
 import { numberAt, ObjectNumbers } from "../reachability/object-numbers.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { packsInOrder, ReachabilityIndex } from "../reachability/reachability-index.ts";
-import { finishInSlices } from "../reachability/slices.ts";
+import { finishInSlices } from "../slices.ts";
 import { reach } from "../reachability/walk.ts";
 import { temporaryName } from "../repository/leftovers.ts";
 import { removePack } from "../repository/remove-pack.ts";

@@ -2,7 +2,7 @@ import { BLOB, COMMIT, TAG, TREE } from "../object-format.ts";
 import { hasBit, setBit, type Bitset } from "../reachability/bitset.ts";
 import { CommitQueue } from "../reachability/commit-queue.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
-import type { Steps } from "../reachability/slices.ts";
+import type { Steps } from "../slices.ts";
 import { contentOf, peel } from "../reachability/walk.ts";
 import { TreeCursor } from "../tree.ts";
 import { CombinedState, MARK_SEEN, SHOW, SKIP_TREE, type Part } from "./combined-filter.ts";

@@ -1,7 +1,7 @@
 import { BLOB, COMMIT, TREE, TAG, typeNumber } from "../object-format.ts";
 import { andInto, andNotInto, hasBit, numbersIn, setBit, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
-import { finishInSlices, type Steps } from "../reachability/slices.ts";
+import { finishInSlices, type Steps } from "../slices.ts";
 import { contentOf, peel, reach } from "../reachability/walk.ts";
 import { TreeCursor } from "../tree.ts";
 import { FilterWalk } from "./filter-walk.ts";

@@ -2,7 +2,7 @@ import type { FetchRequest } from "@devplat/git-protocol";
 import { COMMIT } from "../object-format.ts";
 import { hasBit, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
-import { finishInSlices } from "../reachability/slices.ts";
+import { finishInSlices } from "../slices.ts";
 import { peel, reachCommits } from "../reachability/walk.ts";
 import { resolveShort, type FetchContext } from "./fetch-context.ts";
 import { boundaryByDepth, boundaryBySelection, INFINITE_DEPTH, type Boundary } from "./shallow.ts";

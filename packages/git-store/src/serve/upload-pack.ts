@@ -12,7 +12,7 @@ import { BLOB } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
 import { andNotInto, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
-import { finish, finishInSlices, Pause, type Steps } from "../reachability/slices.ts";
+import { finish, finishInSlices, Pause, type Steps } from "../slices.ts";
 import { refOid, resolveShort, type FetchContext } from "./fetch-context.ts";
 import { parseFilter, simpleFilters, type Filter } from "./filter.ts";
 import { negotiate } from "./negotiate.ts";

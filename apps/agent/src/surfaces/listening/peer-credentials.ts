@@ -1,7 +1,7 @@
 import { closeSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
-import { bindLibc } from "../../libc.ts";
-import { descriptorOf } from "./socket-inode.ts";
+import { bindLibc } from "@devplat/base/libc";
+import { descriptorOf } from "@devplat/base/socket-descriptor";
 
 /** Linux's numbers (asm-generic/socket.h). */
 const SOL_SOCKET = 1;

@@ -3,10 +3,21 @@ import type { Clock } from "@devplat/base";
 /** Milliseconds after which a file is checked again. Files that changed on disk are not served after this time. */
 export const RECHECK_MS = 3_600_000;
 
+/** Milliseconds by which one time of modification may differ between writing and reading it. */
+const SAME_TIME_MS = 0.01;
+
+/** Requests can find a file as it was some changes of its time ago. */
+const KNOWN_TIMES = 8;
+
 interface Checked {
   /** In `clock.monotonic()`; undefined: the first check is running. */
   at: number | undefined;
   running: Promise<boolean> | undefined;
+  /**
+   * Times of modification, in milliseconds since the epoch, that this process has found or set since the last whole check.
+   * None: another program has changed the file.
+   */
+  modified: readonly number[];
 }
 
 /** Remembers which stored responses of a repository were found whole, or were written by this process, and when. */
@@ -18,9 +29,28 @@ export class CheckedFiles {
     this.#clock = clock;
   }
 
-  /** This process wrote the file, and checked what it wrote. */
-  written(name: string): void {
-    this.#files.set(name, { at: this.#clock.monotonic(), running: undefined });
+  /** This process wrote the file, and checked what it wrote. @param modifiedMs its time of modification */
+  written(name: string, modifiedMs: number): void {
+    this.#files.set(name, { at: this.#clock.monotonic(), running: undefined, modified: [modifiedMs] });
+  }
+
+  /** The file was found with this time of modification. */
+  seen(name: string, modifiedMs: number): void {
+    const known = this.#files.get(name);
+    if (known !== undefined && !known.modified.some((time) => isSameTime(time, modifiedMs)))
+      known.modified = [];
+  }
+
+  /** This process is about to set the time of modification. Call it after {@link seen}. */
+  touched(name: string, modifiedMs: number): void {
+    const known = this.#files.get(name);
+    if (known === undefined || known.modified.length === 0) return;
+    known.modified = [...known.modified.slice(1 - KNOWN_TIMES), modifiedMs];
+  }
+
+  /** Whether no other program has changed the file since it was last checked or written whole, as its times tell. */
+  isUnchanged(name: string): boolean {
+    return (this.#files.get(name)?.modified.length ?? 0) > 0;
   }
 
   forget(name: string): void {
@@ -36,20 +66,28 @@ export class CheckedFiles {
    * caller, and the other callers use the known result.
    *
    * @param check reads the file through
+   * @param modifiedMs the file's time of modification now
    * @throws what `check` rejects with
    */
-  async isSound(name: string, check: () => Promise<boolean>): Promise<boolean> {
-    const known = this.#files.get(name) ?? { at: undefined, running: undefined };
+  async isSound(name: string, modifiedMs: number, check: () => Promise<boolean>): Promise<boolean> {
+    const known = this.#files.get(name) ?? { at: undefined, running: undefined, modified: [] };
     const { at, running } = known;
     if (at !== undefined && (running !== undefined || this.#clock.monotonic() - at < RECHECK_MS)) return true;
     if (running !== undefined) return await running;
     this.#files.set(name, known);
-    known.running = this.#check(name, known, check);
+    known.running = this.#check(name, known, modifiedMs, check);
     return await known.running;
   }
 
-  async #check(name: string, known: Checked, check: () => Promise<boolean>): Promise<boolean> {
+  async #check(
+    name: string,
+    known: Checked,
+    modifiedMs: number,
+    check: () => Promise<boolean>,
+  ): Promise<boolean> {
     let sound = false;
+    // A change while it runs shows as another time.
+    known.modified = [modifiedMs];
     try {
       sound = await check();
       return sound;
@@ -60,4 +98,8 @@ export class CheckedFiles {
       if (!sound && this.#files.get(name) === known) this.#files.delete(name);
     }
   }
+}
+
+function isSameTime(a: number, b: number): boolean {
+  return Math.abs(a - b) < SAME_TIME_MS;
 }

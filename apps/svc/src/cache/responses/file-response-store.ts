@@ -11,7 +11,13 @@ import { CheckedFiles } from "./checked-files.ts";
 import { readAt } from "./file-io.ts";
 import { PendingFile } from "./pending-file.ts";
 import { CORRUPT_SUFFIX, RESPONSES_FOLDER, pendingName, type ResponseFolders } from "./response-folders.ts";
-import type { PendingResponse, ResponseFacts, ResponseStore, StoredResponse } from "./response-store.ts";
+import type {
+  PendingResponse,
+  ResponseFacts,
+  ResponseStore,
+  SoundFile,
+  StoredResponse,
+} from "./response-store.ts";
 import { decodeTrailer, responseIdentity, trailerBytes } from "./response-trailer.ts";
 import type { Slice, Slices } from "./slices.ts";
 import { isSound } from "./verify-response.ts";
@@ -32,6 +38,9 @@ export interface OpenFile {
   readonly identity: string;
   /** Tells this file from another one of the same name. */
   readonly inode: number;
+  /** Its time of modification, in milliseconds since the epoch. */
+  readonly modifiedMs: number;
+  readonly stat: () => Promise<{ readonly mtimeMs: number }>;
   readonly close: () => Promise<void>;
 }
 
@@ -78,7 +87,7 @@ export class FileResponseStore implements ResponseStore {
     try {
       const opened = (file = await this.#openFile(id, key));
       if (opened === undefined) return undefined;
-      if (!(await known.checked.isSound(key, async () => isSound(opened)))) {
+      if (!(await known.checked.isSound(key, opened.modifiedMs, async () => isSound(opened)))) {
         throw new StoredDataDamaged("a stored response does not match its checksums");
       }
       const response = this.#responseOf(id, key, opened, await this.#slice(opened, 0));
@@ -112,9 +121,9 @@ export class FileResponseStore implements ResponseStore {
       path: join(folder, key),
       identity: responseIdentity(hostUrl, id.key, key),
       slices,
-      onCommitted: (bytes) => {
+      onCommitted: (bytes, modifiedMs) => {
         known.sizes.set(key, bytes);
-        known.checked.written(key);
+        known.checked.written(key, modifiedMs);
       },
     });
   }
@@ -197,7 +206,7 @@ export class FileResponseStore implements ResponseStore {
       handle = await ifExists(open(path, flags));
       if (handle === undefined) return undefined;
       const { fd } = handle;
-      const { size: fileBytes, ino, birthtimeMs } = await handle.stat();
+      const { size: fileBytes, ino, birthtimeMs, mtimeMs } = await handle.stat();
       // The file is opened for each request, so that nothing that was evicted or removed is sent from memory, and one
       // that was replaced is another file.
       const identity = `${path}\0${ino}\0${birthtimeMs}\0${fileBytes}`;
@@ -207,9 +216,20 @@ export class FileResponseStore implements ResponseStore {
           ? known.sums
           : await readTrailer(fd, fileBytes, responseIdentity(hostUrl, id.key, key));
       if (sums !== known?.sums) this.#sums.set(path, { identity, sums });
-      await this.#touch(path, handle);
+      const { checked } = this.#knownOf(id);
+      checked.seen(key, mtimeMs);
+      const modifiedMs = (await this.#touch(path, handle, (at) => checked.touched(key, at))) ?? mtimeMs;
       const opened = handle;
-      return { fd, size: sums.size, sums, identity, inode: ino, close: async () => opened.close() };
+      return {
+        fd,
+        size: sums.size,
+        sums,
+        identity,
+        inode: ino,
+        modifiedMs,
+        stat: async () => opened.stat(),
+        close: async () => opened.close(),
+      };
     } catch (error) {
       await handle?.close();
       if (isUnreadable(error)) throw new StoredDataDamaged("a stored response cannot be read", error);
@@ -224,7 +244,7 @@ export class FileResponseStore implements ResponseStore {
   /** The response in a file, which is quarantined as soon as a slice of it turns out damaged. @param first slice of it */
   #responseOf(id: RepositoryId, key: string, file: OpenFile, first: Slice): StoredResponse {
     const { slices } = this.#parts;
-    const { generation } = this.#knownOf(id);
+    const { generation, checked } = this.#knownOf(id);
     let ready: Slice | undefined = first;
     const onFailure = async (error: unknown): Promise<never> => {
       if (error instanceof StoredDataDamaged) await this.#quarantine(id, key, file.inode, generation);
@@ -232,6 +252,7 @@ export class FileResponseStore implements ResponseStore {
     };
     return {
       size: file.size,
+      ...(checked.isUnchanged(key) ? { soundFile: this.#soundFile(key, file, checked) } : {}),
       crowded: () => slices.crowded,
       slice: (offset) => {
         if (offset === 0 && ready !== undefined) {
@@ -246,6 +267,16 @@ export class FileResponseStore implements ResponseStore {
         ready?.release();
         ready = undefined;
         await file.close();
+      },
+    };
+  }
+
+  #soundFile(key: string, file: OpenFile, checked: CheckedFiles): SoundFile {
+    return {
+      descriptor: file.fd,
+      isStillSound: async (reread) => {
+        checked.seen(key, (await file.stat()).mtimeMs);
+        return checked.isUnchanged(key) && (!reread || (await isSound(file)));
       },
     };
   }
@@ -281,11 +312,18 @@ export class FileResponseStore implements ResponseStore {
     });
   }
 
-  async #touch(path: string, handle: FileHandle): Promise<void> {
+  /** @param before called with the new time of modification before it is set. @returns it; undefined: it is as it was */
+  async #touch(
+    path: string,
+    handle: FileHandle,
+    before: (modifiedMs: number) => void,
+  ): Promise<number | undefined> {
     const now = Date.now();
-    if (now - (this.#touched.get(path) ?? 0) < TOUCH_INTERVAL_MS) return;
+    if (now - (this.#touched.get(path) ?? 0) < TOUCH_INTERVAL_MS) return undefined;
     this.#touched.set(path, now);
+    before(now);
     await handle.utimes(now / 1000, now / 1000);
+    return now;
   }
 }
 

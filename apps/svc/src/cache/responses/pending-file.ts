@@ -21,7 +21,7 @@ export interface PendingFileParts {
   readonly identity: Buffer;
   readonly slices: Slices;
   /** Called with the number of bytes on the disk. */
-  readonly onCommitted: (bytes: number) => void;
+  readonly onCommitted: (bytes: number, modifiedMs: number) => void;
 }
 
 /** A response file under a temporary name, until it is synced and renamed. */
@@ -57,10 +57,11 @@ export class PendingFile implements PendingResponse {
     const trailer = encodeTrailer(sums, identity);
     await writeAllAt(handle.fd, [trailer], sums.size);
     await handle.sync();
+    const { mtimeMs } = await handle.stat();
     await rename(pendingPath, path);
     this.#committed = true;
     await syncFolder(dirname(path));
-    onCommitted(sums.size + trailer.length);
+    onCommitted(sums.size + trailer.length, mtimeMs);
   }
 
   async discard(): Promise<void> {

@@ -48,8 +48,25 @@ export interface StoredResponse {
   slice(offset: number): Slice | Promise<Slice>;
   /** Whether too much memory is in use to read ahead. */
   crowded(): boolean;
+  /** Undefined: there is no such file, or another program has changed it. */
+  readonly soundFile?: SoundFile;
   /** The caller must call this when it waits for no slice. */
   close(): Promise<void>;
+}
+
+/**
+ * An open file whose first bytes are the response. It was found whole within the last hour, so it may be sent without another
+ * comparison while the kernel has it in memory.
+ */
+export interface SoundFile {
+  readonly descriptor: number;
+  /**
+   * Whether it is as it was when it was opened. Call it after its bytes are sent.
+   *
+   * @param reread the kernel may have read it from the disk again: all of it is compared with its checksums
+   * @throws a system error
+   */
+  isStillSound(reread: boolean): Promise<boolean>;
 }
 
 /** A response that is being written. What is written can be read back before it is committed. */

@@ -41,6 +41,7 @@ export class RequestContext implements ObservedRequest {
   readonly #metrics: Metrics;
   readonly #timings: string[] = [];
   readonly #bytes: () => number;
+  #more: () => number;
   #expectsContinue: boolean;
   #cacheOutcome: RequestResult | "" = "";
   #cacheCounted = false;
@@ -61,6 +62,7 @@ export class RequestContext implements ObservedRequest {
     this.#ownToken = options.ownToken;
     this.#expectsContinue = options.expectsContinue;
     this.#bytes = answerBytes(request, response);
+    this.#more = () => 0;
     this.remoteAddress = options.remoteAddress;
     const given = request.headers["x-request-id"];
     const sane = typeof given === "string" && SANE_REQUEST_ID.test(given) && !options.ownToken(given);
@@ -119,7 +121,12 @@ export class RequestContext implements ObservedRequest {
 
   /** Bytes written for this answer, see {@link answerBytes}. */
   get bytes(): number {
-    return this.#bytes();
+    return this.#bytes() + this.#more();
+  }
+
+  /** Counts bytes that do not go through Node's socket, too. @param bytes of this answer so far */
+  countAlso(bytes: () => number): void {
+    this.#more = bytes;
   }
 
   /** Calls back when the response has ended, or immediately if it has already. */

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { systemCode } from "@devplat/base";
 import { REPLY_HEADER_BYTES, requestBufferBytes } from "@devplat/fuse-protocol";
 import { AgentError } from "../../../errors.ts";
-import { lastErrno } from "../../../libc.ts";
+import { lastErrno } from "@devplat/base/libc";
 import { setNonBlocking } from "./non-blocking.ts";
 import { lastErrorName, systemCalls } from "./system-calls.ts";
 

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import { AgentError } from "../../../errors.ts";
-import { lastErrno } from "../../../libc.ts";
+import { lastErrno } from "@devplat/base/libc";
 import { lastErrorName, systemCalls } from "./system-calls.ts";
 
 /** `struct pollfd`: descriptor, events, and events that came. */

@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import { bindLibc, lastErrno } from "../../../libc.ts";
+import { bindLibc, lastErrno } from "@devplat/base/libc";
 
 type Calls = ReturnType<typeof bind>;
 

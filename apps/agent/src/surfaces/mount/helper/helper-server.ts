@@ -6,7 +6,7 @@ import { Serializer } from "@devplat/base/serializer";
 import { AgentError, publicMessage } from "../../../errors.ts";
 import { ListeningPlace, type ListeningOptions } from "../../listening/listening-place.ts";
 import { isOwnUser } from "../../listening/peer-credentials.ts";
-import { descriptorOf } from "../../listening/socket-inode.ts";
+import { descriptorOf } from "@devplat/base/socket-descriptor";
 import { sendMessage } from "../device/descriptor-passing.ts";
 import { DONE, type HelperRequest } from "../device/mount-helper.ts";
 import type { HelperMounts } from "./helper-mounts.ts";

@@ -1,5 +1,5 @@
 import type { ChildProcess } from "node:child_process";
-import { systemCode } from "./errors.ts";
+import { systemCode } from "../errors.ts";
 
 /**
  * Sends a signal to a process.
