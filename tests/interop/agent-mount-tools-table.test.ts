@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, it } from "node:test";
 import { EDITOR_CASES } from "./agent-mount-tools/editor-cases.ts";
+import { POSIX_LIMITS } from "./agent-mount-tools/posix-limits.ts";
 import { READING_CASES } from "./agent-mount-tools/reading-cases.ts";
 import { SAVING_CASES } from "./agent-mount-tools/saving-cases.ts";
 import { tableOf, titleOf, type Row } from "./agent-mount-tools/table.ts";
@@ -19,6 +20,10 @@ describe("docs/agent/mount.md", () => {
   it("holds the tables of the programs that are tried", () => {
     for (const table of tables.map(tableOf))
       assert.ok(text.includes(`\n${table}\n`), `the table has to be:\n${table}`);
+  });
+
+  it("names the reason of each test of POSIX that does not pass", () => {
+    for (const { reason } of POSIX_LIMITS) assert.ok(text.includes(`- ${reason}\n`), reason);
   });
 
   it("holds no other row, and no test twice", () => {
