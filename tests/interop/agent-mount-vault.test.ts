@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { startVault, until, type Vault } from "@devplat/testkit";
 import { quick } from "./agent-mount-stand.ts";
 import { VaultStand } from "./agent-mount/vault-stand.ts";
@@ -57,6 +58,12 @@ describe("the mount over a Vault that fails", { timeout: TIMEOUT_MS, concurrency
     });
     await denied.untilError("EACCES", "demo/registry.json");
     await denied.untilError("EACCES", "demo");
+    // Without the list nobody knows which names there are.
+    await vault.request("PUT", "sys/policies/acl/no-values", {
+      policy: 'path "kv/data/*" { capabilities = ["read"] }',
+    });
+    await sleep(1500);
+    assert.equal((await denied.try("demo/registry.json")).error, "EACCES");
     assert.match(await denied.place.ok("status"), /Mounted: {4}yes/);
   });
 
