@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { cp, readdir, rm } from "node:fs/promises";
-import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { FetchResponseWalker, ProtocolError } from "@devplat/git-protocol";
@@ -18,6 +16,7 @@ import {
   type Damage,
 } from "./damage-kinds.ts";
 import { command, contentOf, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
+import { beginFetch, finishFetch } from "./svc-slow-fetch.ts";
 
 /** More than the service keeps in memory of an answer that was sent once, and than sockets hold. */
 const PACK_BYTES = 16 * 2 ** 20;
@@ -166,23 +165,9 @@ describe("a damaged stored response", () => {
   }
 
   it("while sending ends in an error that names this service, and the next is right [svc 2.29]", async () => {
-    const outgoing = httpRequest(`${stand.url}/org/one/git-upload-pack`, {
-      method: "POST",
-      agent: false,
-      headers: { "Content-Type": "application/x-git-upload-pack-request", "Git-Protocol": "version=2" },
-    });
-    outgoing.end(fetch);
-    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
-    response.pause();
+    const response = await beginFetch(stand, "org/one", fetch);
     await flip("", () => -TRAILER_BYTES - 30).apply(file);
-    const parts: Buffer[] = [];
-    response.on("data", (chunk: Buffer) => parts.push(chunk));
-    response.on("error", () => undefined);
-    const closed = Promise.withResolvers<void>();
-    response.once("close", closed.resolve);
-    response.resume();
-    await closed.promise;
-    const body = Buffer.concat(parts);
+    const body = await finishFetch(response);
     assert.equal(isWhole({ body }), false);
     await stand.cache.settled();
     assert.ok(isWhole(await stand.post("org/one", fetch)));

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { open, readdir, readFile } from "node:fs/promises";
-import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { git, repositories, until } from "@devplat/testkit";
 import { command, contentOf, startStand, type Stand } from "./svc-git-stand.ts";
+import { beginFetch, finishFetch } from "./svc-slow-fetch.ts";
 
 const MEGABYTE = 2 ** 20;
 const PACK_BYTES = 24 * MEGABYTE;
@@ -20,27 +19,6 @@ describe("a large stored response", { timeout: 120_000 }, () => {
   let whole: Buffer;
   let file = "";
 
-  const begin = async (): Promise<IncomingMessage> => {
-    const outgoing = httpRequest(`${stand.url}/org/large/git-upload-pack`, {
-      method: "POST",
-      agent: false,
-      headers: { "Content-Type": "application/x-git-upload-pack-request", "Git-Protocol": "version=2" },
-    });
-    outgoing.end(fetch);
-    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
-    response.pause();
-    return response;
-  };
-  const read = async (response: IncomingMessage): Promise<Buffer> => {
-    const parts: Buffer[] = [];
-    response.on("data", (chunk: Buffer) => parts.push(chunk));
-    response.on("error", () => undefined);
-    const closed = Promise.withResolvers<void>();
-    response.once("close", closed.resolve);
-    response.resume();
-    await closed.promise;
-    return Buffer.concat(parts);
-  };
   /** Changes one bit in place, as another program would. */
   const flip = async (position: number): Promise<void> => {
     const handle = await open(file, "r+");
@@ -87,7 +65,7 @@ describe("a large stored response", { timeout: 120_000 }, () => {
     const cloned = await stand.git(["clone", "-q", "--bare", `${stand.url}/org/large`, "clone"]);
     assert.equal(cloned.code, 0, cloned.stderr);
     assert.equal(await contentOf(stand.folder("clone")), await contentOf(source));
-    const response = await begin();
+    const response = await beginFetch(stand, "org/large", fetch);
     await new Promise((resolve) => setTimeout(resolve, 200));
     response.destroy();
     const id = response.headers["x-request-id"];
@@ -97,11 +75,11 @@ describe("a large stored response", { timeout: 120_000 }, () => {
   });
 
   it("that another program changes while it is sent does not arrive as a whole one", async () => {
-    const response = await begin();
+    const response = await beginFetch(stand, "org/large", fetch);
     // The sockets hold a part of it, and the rest waits in the kernel's hands.
     await new Promise((resolve) => setTimeout(resolve, 200));
     await flip(whole.length - MEGABYTE);
-    const body = await read(response);
+    const body = await finishFetch(response);
     assert.ok(body.length > whole.length - HELD_BYTES, `${body.length} of ${whole.length}`);
     const end = body.subarray(body.lastIndexOf(3) + 1).toString();
     assert.equal(end.replace(/0000$/, ""), OWN_ERROR);
