@@ -79,9 +79,11 @@ export class DirectoryChanges {
         throw new FileError("ENOENT");
       case "secret":
         await this.#removeSecret(item.path);
+        overlay.noteRemoved(place);
         return DONE;
       case "field":
         await this.#removeField(item.path, item.field);
+        overlay.noteRemoved(place);
         return DONE;
       case "folder":
       case "fields":

@@ -33,6 +33,8 @@ export class Draft {
   place: Place;
   /** The name leads to these bytes, and not to the store. */
   isNamed = false;
+  /** The file replaces a secret that a program has just removed, and is stored when it is closed. */
+  isReplacement = false;
   /** Open handles; and those of them that can write. */
   handles = 0;
   writers = 0;

@@ -101,6 +101,7 @@ export class WriteFiles {
       throw new FileError("ESTALE");
     }
     const draft = this.#newDraft(place, targets.ofNew(parent, name), hidden ?? NOTHING);
+    draft.isReplacement = draft.target !== undefined && overlay.wasRemoved(place);
     if (hidden === undefined) overlay.add(draft, place);
     else {
       // The handle writes the secret. Until it is stored, other programs get the stored version.
@@ -131,7 +132,8 @@ export class WriteFiles {
   /** A descriptor was closed. New files are stored later. @throws FileError; StoreFault */
   async flush({ draft, mayWrite }: DraftHandle): Promise<Reply> {
     // A shell that redirects closes a second descriptor of the empty file first.
-    if (mayWrite && !draft.isNamed && draft.size > 0) await this.#commit(draft);
+    const isStoredNow = !draft.isNamed || draft.isReplacement;
+    if (mayWrite && isStoredNow && draft.size > 0) await this.#commit(draft);
     return DONE;
   }
 

@@ -217,6 +217,24 @@ describe("a new file on the mount", () => {
   });
 });
 
+describe("a file that replaces a removed secret", () => {
+  it("is stored when it is closed, as tar and git replace files", async () => {
+    const stand = new WritingStand(KEY);
+    await stand.remove("demo/key.json");
+    await stand.makeFile("demo/key.json", '{"n":1}');
+    assert.equal(stand.stored("demo/key"), '{"n":1}');
+    await stand.remove("demo/key.json");
+    await assert.rejects(stand.makeFile("demo/key.json", "no json"), fails("EINVAL"));
+    assert.equal(await stand.text("demo/.key.json.rejected"), "no json");
+    await stand.makeFile("demo/key.json", '{"n":2}');
+    assert.equal(stand.stored("demo/key"), '{"n":2}');
+    await stand.remove("demo/key.json");
+    await stand.pass(30_000);
+    await stand.makeFile("demo/key.json", '{"n":3}');
+    assert.equal(stand.stored("demo/key"), undefined);
+  });
+});
+
 describe("names on the mount that are renamed", () => {
   it("show a secret again 30 s after a rename to a backup", async () => {
     const stand = new WritingStand(KEY);
