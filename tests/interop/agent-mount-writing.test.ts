@@ -38,6 +38,8 @@ describe("writing to the filesystem mount", { timeout: TIMEOUT_MS }, () => {
     ["printf into the file", `printf '{"user": "printf"}' > registry.json`, "printf"],
     ["jq into a file that is renamed", `jq '.user = "jq"' registry.json > tmp && mv tmp registry.json`, "jq"],
     ["sed -i", `sed -i 's/"user": .*/"user": "sed",/' registry.json`, "sed"],
+    // An editor that writes in place refuses a file whose inode number is another one after the open.
+    ["vim", `vim -u NONE -N -es -c '%s/ada/vim/' -c wq registry.json < /dev/null 2>&1`, "vim"],
     ["cp", `cp registry.json c.tmp && sed 's/ada/cp/' c.tmp | cp /dev/stdin registry.json; rm c.tmp`, "cp"],
   ] as const)
     it(`takes ${name} [agent 38.10]`, async () => {
