@@ -6,6 +6,7 @@ import { pathOf, type DirectoryNode } from "../nodes.ts";
 import { DONE, type Reply } from "../reply.ts";
 import type { Committer } from "./committer.ts";
 import type { Overlay } from "./overlay.ts";
+import type { RemovedNames } from "./removed-names.ts";
 import type { Targets } from "./targets.ts";
 
 /** Maximum number of directories that are only in memory. */
@@ -14,6 +15,7 @@ const MAX_FOLDERS = 4096;
 export interface DirectoryChangesParts {
   readonly directories: Directories;
   readonly overlay: Overlay;
+  readonly removedNames: RemovedNames;
   readonly targets: Targets;
   readonly committer: Committer;
   readonly kernelCache: Pick<KernelCache, "changed">;
@@ -63,7 +65,7 @@ export class DirectoryChanges {
 
   /** Removes a secret with all its versions, a field, or a file in memory. @throws FileError; StoreFault */
   async removeFile(parent: DirectoryNode, name: string): Promise<Reply> {
-    const { directories, overlay, onChange } = this.#parts;
+    const { directories, overlay, removedNames, onChange } = this.#parts;
     const place = { directory: pathOf(parent), name };
     const draft = overlay.file(place);
     await draft?.turns.settled();
@@ -79,11 +81,11 @@ export class DirectoryChanges {
         throw new FileError("ENOENT");
       case "secret":
         await this.#removeSecret(item.path);
-        overlay.noteRemoved(place);
+        removedNames.add(place);
         return DONE;
       case "field":
         await this.#removeField(item.path, item.field);
-        overlay.noteRemoved(place);
+        removedNames.add(place);
         return DONE;
       case "folder":
       case "fields":

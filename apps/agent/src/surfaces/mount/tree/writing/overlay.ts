@@ -12,8 +12,6 @@ export class Overlay {
   readonly #files = new Map<string, Map<string, Draft>>();
   /** Folders of the store that exist only here: they end in `/`. */
   readonly #folders = new Set<string>();
-  /** Paths of removed secrets' files, with the end of the time in which a new file replaces them. */
-  readonly #removed = new Map<string, () => void>();
   /** By path. */
   readonly #hidden = new Map<string, { readonly base: DraftBase; readonly cancel: () => void }>();
 
@@ -98,18 +96,6 @@ export class Overlay {
       const name = each.slice(folder.length, -1);
       if (!name.includes("/")) yield name;
     }
-  }
-
-  /** A program has removed a secret's file or a field. A new file of this name soon after it is its replacement. */
-  noteRemoved(place: Place): void {
-    const path = pathOfPlace(place);
-    this.#removed.get(path)?.();
-    const cancel = this.#timers.after(HIDDEN_MS, () => this.#removed.delete(path));
-    this.#removed.set(path, cancel);
-  }
-
-  wasRemoved(place: Place): boolean {
-    return this.#removed.has(pathOfPlace(place));
   }
 
   /** Moves all that is only in memory below a folder. Both folders end in `/`. */

@@ -14,6 +14,7 @@ import { FileBuffer } from "./file-buffer.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 import type { NewFiles } from "./new-files.ts";
 import { releaseIfUnused, type Overlay } from "./overlay.ts";
+import type { RemovedNames } from "./removed-names.ts";
 import type { Reopenings } from "./reopenings.ts";
 import type { Targets } from "./targets.ts";
 
@@ -35,6 +36,7 @@ export interface WriteFilesParts {
   readonly directories: Directories;
   readonly nodes: NamedNodes;
   readonly overlay: Overlay;
+  readonly removedNames: RemovedNames;
   readonly reopenings: Reopenings;
   readonly targets: Targets;
   readonly committer: Committer;
@@ -90,7 +92,8 @@ export class WriteFiles {
 
   /** @throws FileError; StoreFault */
   async create(parent: DirectoryNode, name: string, flags: number, pid: number): Promise<Reply> {
-    const { directories, nodes, overlay, audit, kernelCache, newFiles, reopenings, targets } = this.#parts;
+    const { directories, nodes, overlay, removedNames, audit, kernelCache, newFiles, reopenings, targets } =
+      this.#parts;
     const place = { directory: pathOf(parent), name };
     if (directories.isRendered(parent, name)) throw new FileError("EACCES");
     const hidden = overlay.hidden(place);
@@ -101,7 +104,7 @@ export class WriteFiles {
       throw new FileError("ESTALE");
     }
     const draft = this.#newDraft(place, targets.ofNew(parent, name), hidden ?? NOTHING);
-    draft.isReplacement = draft.target !== undefined && overlay.wasRemoved(place);
+    draft.isReplacement = draft.target !== undefined && removedNames.has(place);
     if (hidden === undefined) overlay.add(draft, place);
     else {
       // The handle writes the secret. Until it is stored, other programs get the stored version.

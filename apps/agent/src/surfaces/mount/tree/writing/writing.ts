@@ -14,6 +14,7 @@ import { MemoryBudget } from "./memory-budget.ts";
 import { NewFiles } from "./new-files.ts";
 import type { Overlay } from "./overlay.ts";
 import { Renames } from "./renames.ts";
+import { RemovedNames } from "./removed-names.ts";
 import type { Reopenings } from "./reopenings.ts";
 import { Targets } from "./targets.ts";
 import { WriteFiles } from "./write-files.ts";
@@ -58,7 +59,8 @@ export class Writing {
     const copies = new KeptCopies({ ...parts, budget: memoryBudget });
     const committer = new Committer({ ...parts, copies });
     const newFiles = new NewFiles({ ...parts, committer, copies });
-    const all = { ...parts, targets, committer, newFiles, memoryBudget, handleBudget };
+    const removedNames = new RemovedNames(parts.timers);
+    const all = { ...parts, removedNames, targets, committer, newFiles, memoryBudget, handleBudget };
     this.changes = new Changes({
       files: new WriteFiles(all),
       directories: new DirectoryChanges(all),
