@@ -110,6 +110,30 @@ export const EDITOR_CASES: readonly EditingCase[] = [
     secrets: { registry: OLD },
   },
   {
+    row: {
+      tool: "vim",
+      does: "`:w` after the secret has changed in the store",
+      result: "vim asks first; the other version stays",
+    },
+    assertRow: async (place) => {
+      const changeAndSave = async (): Promise<string> => {
+        await place.change("registry", { account: "ada", password: "theirs" });
+        await until(async () => (await readFile(place.file, "utf8")) === textOf("theirs"));
+        return `:%s/${OLD}/${NEW}${ENTER}:w${ENTER}`;
+      };
+      await place.type(
+        "vim",
+        ["-u", "NONE", "-c", "set nocompatible", "registry.json"],
+        [
+          [VIM_OPENED, changeAndSave],
+          [/really want to write/, "n"],
+          [/Press ENTER/, `${ENTER}:q!${ENTER}`],
+        ],
+      );
+    },
+    secrets: { registry: "theirs" },
+  },
+  {
     row: { tool: "vim", does: "a new file", result: "a new secret" },
     assertRow: async (place) => {
       const typed = textOf(NEW).trim().replaceAll("\n", ENTER);
