@@ -1,4 +1,4 @@
-import type { Node } from "./node-table.ts";
+import { ROOT_ID, type Node } from "./node-table.ts";
 import type { Draft } from "./writing/draft.ts";
 
 /** Content of a directory of the mount. */
@@ -17,6 +17,20 @@ export interface DirectoryNode extends Node {
   name: string;
   /** Nodes that a lookup of the name gives now. An old version of a file is in no directory. */
   readonly children: Map<string, MountNode>;
+}
+
+/** The directory at the mountpoint. */
+export function rootDirectory(): DirectoryNode {
+  return {
+    id: ROOT_ID,
+    kind: "directory",
+    place: { kind: "folder", folder: "" },
+    parent: undefined,
+    name: "",
+    children: new Map(),
+    lookups: 1n,
+    opens: 0,
+  };
 }
 
 /** Where the content of a file comes from. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { DirectoryItem } from "./directories.ts";
-import type { DirectoryNode } from "./nodes.ts";
+import { rootDirectory } from "./nodes.ts";
 import { ReadAhead } from "./read-ahead.ts";
 
 const COUNT = 200;
@@ -10,23 +10,10 @@ const ITEMS = Array.from({ length: COUNT }, (_, index): readonly [string, Direct
   { kind: "secret", path: `s${index}` },
 ]);
 
-function directory(): DirectoryNode {
-  return {
-    id: 1n,
-    kind: "directory",
-    place: { kind: "folder", folder: "" },
-    parent: undefined,
-    name: "",
-    children: new Map(),
-    lookups: 1n,
-    opens: 0,
-  };
-}
-
 /** Names that are requested ahead with each of these look-ups. */
 function ahead(places: readonly number[]): string[][] {
   const readAhead = new ReadAhead();
-  const node = directory();
+  const node = rootDirectory();
   readAhead.listed(node, ITEMS);
   return places.map((place) => readAhead.lookedUp(node, `s${place}.json`).map(([name]) => name));
 }
@@ -48,6 +35,6 @@ describe("reading ahead", () => {
 
   it("requests nothing for look-ups in another order, or without a listing", () => {
     assert.deepEqual(ahead([7, 3, 90, 20, 19, 60]).flat(), []);
-    assert.deepEqual(new ReadAhead().lookedUp(directory(), "s1.json"), []);
+    assert.deepEqual(new ReadAhead().lookedUp(rootDirectory(), "s1.json"), []);
   });
 });

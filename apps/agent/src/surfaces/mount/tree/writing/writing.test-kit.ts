@@ -7,8 +7,8 @@ import { Directories } from "../directories.ts";
 import { StoreFault } from "../file-error.ts";
 import { KernelCache } from "../kernel-cache.ts";
 import { NamedNodes } from "../named-nodes.ts";
-import { NodeTable, ROOT_ID } from "../node-table.ts";
-import type { DirectoryNode, FileNode, MountNode } from "../nodes.ts";
+import { NodeTable } from "../node-table.ts";
+import { rootDirectory, type DirectoryNode, type FileNode, type MountNode } from "../nodes.ts";
 import { OpenAudit } from "../open-audit.ts";
 import { RequestedNodes } from "../requested-nodes.ts";
 import { Overlay } from "./overlay.ts";
@@ -91,16 +91,7 @@ export class WritingStand {
   constructor(secrets: Record<string, string> = {}) {
     for (const [path, fields] of Object.entries(secrets))
       this.store.secrets.set(path, { version: 1, fields });
-    this.#root = {
-      id: ROOT_ID,
-      kind: "directory",
-      place: { kind: "folder", folder: "" },
-      parent: undefined,
-      name: "",
-      children: new Map(),
-      lookups: 1n,
-      opens: 0,
-    };
+    this.#root = rootDirectory();
     const timers = this.#timers;
     const nodes = new NodeTable<MountNode>(
       this.#root,
