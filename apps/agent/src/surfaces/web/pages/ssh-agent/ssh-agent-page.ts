@@ -59,7 +59,7 @@ function agentContent(agent: SshAgentStatus | undefined, now: string): Html {
     }
     <section class="card stack" aria-label="State">
       <div class="spread">
-        <span class="status ${agent.locked ? "warn" : "good"}">${agent.locked ? "Locked" : "Ready"}</span>
+        ${stateMark(agent)}
         <form class="cluster" method="post" action="${AGENT_PAGE}">
           ${isHidden ? html`<button type="submit" name="action" value="show">Show hidden keys</button>` : ""}
           <button type="submit" name="action" value="refresh">Refresh</button>
@@ -71,7 +71,12 @@ function agentContent(agent: SshAgentStatus | undefined, now: string): Html {
     ${refusals.length === 0 ? "" : refusalCard(refusals, now)}`;
 }
 
-function facts({ socket, sockets, withheld }: SshAgentStatus): Html {
+function stateMark({ locked, socket, socket_problems: problems }: SshAgentStatus): Html {
+  if (problems.some((each) => each.socket === socket)) return html`<span class="status bad">Not open</span>`;
+  return html`<span class="status ${locked ? "warn" : "good"}">${locked ? "Locked" : "Ready"}</span>`;
+}
+
+function facts({ socket, sockets, socket_problems: problems, withheld }: SshAgentStatus): Html {
   const others = sockets.filter((each) => each !== socket);
   return html`<dl class="facts">
     <div class="wide">
@@ -89,6 +94,18 @@ function facts({ socket, sockets, withheld }: SshAgentStatus): Html {
         : html`<div class="wide">
             <dt>Other sockets</dt>
             <dd>${others.map((each) => html`<div><code>${each}</code></div>`)}</dd>
+          </div>`
+    }
+    ${
+      problems.length === 0
+        ? ""
+        : html`<div class="wide">
+            <dt>Not open</dt>
+            ${problems.map(
+              ({ socket: path, reason }) =>
+                html`<dd class="wrap"><code>${path}</code>: ${sentence(reason)}</dd>`,
+            )}
+            <dd class="small muted"><code>${BRAND.command} reload</code> tries again.</dd>
           </div>`
     }
     ${

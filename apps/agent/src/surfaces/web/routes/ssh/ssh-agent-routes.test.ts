@@ -108,6 +108,25 @@ describe("the page of the SSH agent", () => {
     assert.match(text, /3 keys with hosts were not offered/);
   });
 
+  it("names the sockets that are not open, and the reason", async () => {
+    const { socket } = sshAgentStatus();
+    const other = { socket: "/home/ada/git.sock", reason: `it is in use: ${EVIL}` };
+    await using site = await stand({ socket_problems: [other] });
+    const page = await site.server.send(PAGE);
+    const { body } = page;
+    assert.match(
+      textOf(page),
+      / Ready .* Not open \/home\/ada\/git\.sock : It is in use: .*agent reload tries again\./,
+    );
+    assert.ok(body.includes("&lt;script&gt;") && !body.includes(EVIL));
+    site.agent.set({ socket_problems: [other, { socket, reason: "another program listens" }] });
+    const text = textOf(await site.server.send(PAGE));
+    assert.match(text, / Not open .* Not open .*ssh-agent\.sock : Another program listens\./);
+    assert.doesNotMatch(text, / Ready /);
+    site.agent.set({ socket_problems: [] });
+    assert.doesNotMatch(textOf(await site.server.send(PAGE)), /Not open/);
+  });
+
   it("counts remaining time in minutes", () => {
     const now = "2026-11-21T09:00:00.000Z";
     assert.equal(remaining("2026-11-21T20:56:59.000Z", now), "11h56m left");
