@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { run, until } from "@devplat/testkit";
 import { isMounted, quick } from "./agent-mount-stand.ts";
 import { ORDINARY, isRoot } from "./agent-mount/hello-stand.ts";
-import { UserStand, asStranger } from "./agent-mount/user-stand.ts";
+import { UserStand, asStranger, killAll } from "./agent-mount/user-stand.ts";
 
 const TIMEOUT_MS = 120_000;
 const SHOWN = '{\n  "user": "ada",\n  "password": "first"\n}\n';
@@ -48,11 +48,7 @@ describe("the daemon of an ordinary user, with a mount by fusermount3", { timeou
     assert.equal(await first.stop(), 0);
     assert.equal(await isMounted(stand.mountpoint), false);
     const second = await stand.start(context);
-    // The mount server first, so that nobody cleans up.
-    const { stdout } = await run("pgrep", ["-P", String(second.pid)], {});
-    process.kill(second.pid ?? 0, "SIGSTOP");
-    for (const pid of stdout.trim().split("\n")) process.kill(Number(pid), "SIGKILL");
-    process.kill(second.pid ?? 0, "SIGKILL");
+    await killAll(second);
     await until(
       async () => (await stand.read()).includes("not connected"),
       () => "the mount is not stale",

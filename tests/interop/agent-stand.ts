@@ -66,7 +66,7 @@ const QUIET_MS = 1000;
 /** Starts `agent run` and waits until it is ready. */
 export async function daemon(
   place: Home,
-  ready: () => Promise<boolean>,
+  ready: (log: string) => Promise<boolean>,
   { logLevel = "debug", launcher = place.launcher }: DaemonOptions = {},
 ): Promise<RunningAgent> {
   const child = spawnGroup(launcher, ["run", "--log-level", logLevel], { env: place.env });
@@ -79,7 +79,10 @@ export async function daemon(
     // The first line comes when a socket listens. To ask before costs as much CPU as the start itself, because most
     // conditions start a program.
     await until(() => log + output !== "" || child.exitCode !== null || performance.now() > quietUntil);
-    await until(ready, () => log);
+    await until(
+      () => ready(log),
+      () => log,
+    );
   } catch (error) {
     // One that runs on would keep the test's own process from its end.
     child.kill("SIGKILL");

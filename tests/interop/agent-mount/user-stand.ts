@@ -33,7 +33,14 @@ export class UserStand {
   }
 
   /** With a secret `demo/registry`. At the end of the test nothing is mounted. */
-  static async create(context: TestContext): Promise<UserStand> {
+  static async create(context: TestContext, password = "first"): Promise<UserStand> {
+    const stand = await UserStand.withoutSecret(context);
+    await stand.home.ok("secrets", "put", "demo/registry", "user=ada", `password=${password}`);
+    return stand;
+  }
+
+  /** Without a store. At the end of the test nothing is mounted. */
+  static async withoutSecret(context: TestContext): Promise<UserStand> {
     const temporary = await tempFolder("mount-user");
     const { path: outside } = temporary;
     await chmod(outside, 0o755);
@@ -52,7 +59,6 @@ export class UserStand {
     await mkdir(stand.home.path, { mode: 0o700 });
     await mkdir(join(stand.home.path, "run"), { mode: 0o700 });
     await stand.configure("store: { driver: embedded }\napi: { enabled: true }\nfuse: { enabled: true }\n");
-    await stand.home.ok("secrets", "put", "demo/registry", "user=ada", "password=first");
     return stand;
   }
 
@@ -65,7 +71,7 @@ export class UserStand {
   async start(
     context: TestContext,
     place = this.home,
-    ready = async () => await isMounted(this.mountpoint),
+    ready: (log: string) => Promise<boolean> = async () => await isMounted(this.mountpoint),
   ): Promise<RunningAgent> {
     const agent = await daemon(place, ready);
     context.after(() => agent.stop());
@@ -87,16 +93,34 @@ export class UserStand {
 
   /** The request of a program to the mount helper. @returns the answer */
   async ask(request: string | object, program: readonly string[] = []): Promise<string> {
+    const [answer = ""] = await this.askEach([request], program);
+    return answer;
+  }
+
+  /** Requests of one program to the mount helper, each on its own connection after the one before. @returns the answers */
+  async askEach(requests: readonly (string | object)[], program: readonly string[] = []): Promise<string[]> {
     const script = `
-      const socket = require("node:net").connect(process.argv[1]);
-      socket.on("error", ({ code }) => console.log(code)).pipe(process.stdout);
-      process.stdin.on("data", (bytes) => socket.write(bytes));`;
-    const line = typeof request === "string" ? request : `${JSON.stringify(request)}\n`;
+      const { connect } = require("node:net");
+      const ask = async (line) => {
+        const socket = connect(process.argv[1]);
+        let text = "";
+        socket.on("error", ({ code }) => (text += code)).on("data", (bytes) => (text += bytes)).write(line);
+        await new Promise((resolve) => socket.on("close", resolve));
+        return text.trim();
+      };
+      const main = async () => {
+        const answers = [];
+        for (const line of JSON.parse(require("node:fs").readFileSync(0, "utf8"))) answers.push(await ask(line));
+        console.log(JSON.stringify(answers));
+      };
+      void main();`;
+    const lines = requests.map((each) => (typeof each === "string" ? each : `${JSON.stringify(each)}\n`));
     const words = program.length === 0 ? ORDINARY.words : program;
     const socket = join(this.runtime, "mount.sock");
     const [command, ...args] = [...words, process.execPath, "-e", script, socket];
-    const { stdout, stderr } = await run(command, args, { input: line, cwd: "/" });
-    return `${stdout}${stderr}`.trim();
+    const { stdout, stderr } = await run(command, args, { input: JSON.stringify(lines), cwd: "/" });
+    if (stderr !== "") throw new Error(stderr);
+    return JSON.parse(stdout) as string[];
   }
 
   /** Runs a command as the user. */
@@ -109,6 +133,14 @@ export class UserStand {
     const { stdout, stderr } = await this.run("cat", join(this.mountpoint, "demo/registry.json"));
     return stdout + stderr;
   }
+}
+
+/** SIGKILL to a daemon and to its mount server, so that nobody cleans up. */
+export async function killAll({ pid = 0 }: RunningAgent): Promise<void> {
+  const { stdout } = await run("pgrep", ["-P", String(pid)], {});
+  process.kill(pid, "SIGSTOP");
+  for (const child of stdout.trim().split("\n")) process.kill(Number(child), "SIGKILL");
+  process.kill(pid, "SIGKILL");
 }
 
 /** The words before a command of a user who has nothing to do with the mount. Needs root. */
