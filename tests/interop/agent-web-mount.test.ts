@@ -42,6 +42,7 @@ const DOCKER: DockerStatus = {
   enabled: true,
   socket: "/run/user/1000/daemon/docker.sock",
   volume_dir: "/run/user/1000/daemon/volumes",
+  next_volume_dir: null,
   error: null,
   registrations: [
     {
@@ -196,6 +197,9 @@ describe("container volumes on the overview in Chromium", { timeout: TIMEOUT_MS 
     server.view.set({ status: { docker: { ...DOCKER, enabled: false, volumes: [], error: "no socket" } } });
     await page.getByText("is false, but an engine is told to use its socket").waitFor();
     await assertFits(page, "volumes-off");
+    server.view.set({ status: { docker: { ...DOCKER, next_volume_dir: "/run/user/1000/other/volumes" } } });
+    await page.getByText("To use /run/user/1000/other/volumes, remove them").waitFor();
+    await assertFits(page, "volumes-next");
     assert.deepEqual(ownComplaints(complaints), []);
     await context.close();
   });

@@ -19,7 +19,12 @@ export const dockerStatusSchema = z
   .object({
     enabled: z.boolean(),
     socket: text.describe("The plugin's socket"),
-    volume_dir: text,
+    volume_dir: text.describe("Folder of the files of volumes, as it is in use"),
+    next_volume_dir: text
+      .nullable()
+      .describe(
+        "docker.volume_dir, if containers still have volumes in another folder. A reload without them applies it",
+      ),
     registrations: z.array(registrationSchema).describe("The files that send engines to the socket"),
     volumes: z
       .array(

@@ -45,6 +45,7 @@ describe("the Docker Volumes block without a daemon", () => {
       enabled: false,
       socket: "/run/user/7/daemon/docker.sock",
       volume_dir: "/run/user/7/daemon/volumes",
+      next_volume_dir: null,
       registrations: [{ engine: "docker", path, expected: EXPECTED, state: "agrees" }],
       volumes: [],
       error: null,

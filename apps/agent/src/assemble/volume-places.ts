@@ -38,5 +38,13 @@ export async function volumeStatus(
   const { enabled } = config.docker;
   if (!enabled && registrations.length === 0) return undefined;
   const { socket, folder } = volumePlaces(host.places, config);
-  return { enabled, socket, volume_dir: folder, registrations: [...registrations], volumes: [], error: null };
+  return {
+    enabled,
+    socket,
+    volume_dir: folder,
+    next_volume_dir: null,
+    registrations: [...registrations],
+    volumes: [],
+    error: null,
+  };
 }

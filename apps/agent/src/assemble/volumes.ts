@@ -55,6 +55,7 @@ export async function assembleVolumes(host: Host, parts: VolumesFoundation): Pro
   const server = new PluginServer({ path: socket, descriptor, driver: volumes, logger });
   return {
     volumes,
+    folder: state.folder,
     places: `${socket} ${folder}`,
     start: async () => {
       await volumes.start();

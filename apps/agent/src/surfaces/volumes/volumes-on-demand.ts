@@ -9,6 +9,8 @@ import type { Volumes } from "./volumes.ts";
 /** The plugin with its parts, built. */
 export interface BuiltVolumes {
   readonly volumes: Pick<Volumes, "status" | "onChange" | "release" | "reconcile">;
+  /** Folder of the files. It is another one than configured while containers have volumes there. */
+  readonly folder: string;
   /** Text that changes when the plugin has to be built again. */
   readonly places: string;
   /** Serves until {@link stop}. @throws AgentError */
@@ -54,7 +56,7 @@ export class VolumesOnDemand implements Surface {
   async reconcile(config: Config): Promise<void> {
     const { socket, folder } = this.#parts.placesOf(config);
     const isSame = this.#built?.places === `${socket} ${folder}`;
-    if (!config.docker.enabled || !isSame) await this.#turnOff();
+    if (!config.docker.enabled || !isSame || this.#canMove(folder)) await this.#turnOff();
     if (config.docker.enabled && this.#built === undefined) await this.#turnOn();
     else this.#built?.volumes.reconcile();
     await this.#look();
@@ -68,10 +70,12 @@ export class VolumesOnDemand implements Surface {
     void this.#look();
     if (!enabled && this.#registrations.length === 0) return {};
     const { socket, folder } = this.#parts.placesOf(config);
+    const used = this.#built?.folder ?? folder;
     const docker: DockerStatus = {
       enabled,
       socket,
-      volume_dir: folder,
+      volume_dir: used,
+      next_volume_dir: used === folder ? null : folder,
       registrations: [...this.#registrations],
       volumes: this.#built?.volumes.status() ?? [],
       error: this.#failure ?? null,
@@ -85,6 +89,13 @@ export class VolumesOnDemand implements Surface {
 
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#listeners.add(listener, signal);
+  }
+
+  /** Whether another folder is configured than the one in use, and no container has a volume any more. */
+  #canMove(folder: string): boolean {
+    const built = this.#built;
+    if (built === undefined || built.folder === folder) return false;
+    return built.volumes.status().every(({ mounts }) => mounts === 0);
   }
 
   async #turnOn(): Promise<void> {

@@ -11,7 +11,7 @@ const REFRESH: Readonly<Record<DockerStatus["volumes"][number]["refresh"], strin
 /** Container volumes with their state; empty while there is nothing to say. */
 export function volumesCard(docker: DockerStatus | undefined): Html | "" {
   if (docker === undefined) return "";
-  const { enabled, error, registrations, volumes } = docker;
+  const { enabled, error, registrations, volumes, volume_dir: folder, next_volume_dir: next } = docker;
   const wrong = registrations.filter(({ state }) => state !== "agrees");
   return html`<section class="card flush" aria-labelledby="volumes-heading">
     <div class="card-head"><h2 id="volumes-heading">Container volumes</h2></div>
@@ -23,6 +23,14 @@ export function volumesCard(docker: DockerStatus | undefined): Html | "" {
           </p>`
     }
     ${error === null ? "" : html`<p class="error">${error}</p>`}
+    ${
+      next === null
+        ? ""
+        : html`<p class="empty">
+            Containers have volumes in <code>${folder}</code>. To use <code>${next}</code>, remove them, then
+            run <code>${BRAND.command} reload</code>.
+          </p>`
+    }
     ${wrong.map(
       ({ path, state }) =>
         html`<p class="empty">
