@@ -29,6 +29,7 @@ describe("two daemons of one user, each with a mount", { timeout: TIMEOUT_MS, co
     // A mount whose daemon was killed waits for its own daemon.
     const stale = await mountId(right);
     await killAll(other);
+    assert.match((await right.home.agent(["doctor"])).stdout, /mount: .*has lost its server/);
     const again = await left.start(context);
     assert.equal(await left.read(), shown("left"));
     assert.equal(await again.stop(), 0);

@@ -1,4 +1,4 @@
-import { lstat, mkdir, readdir, realpath, stat } from "node:fs/promises";
+import { lstat, mkdir, readdir, realpath, statfs } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "@devplat/base";
 import { AgentError } from "../../../errors.ts";
@@ -10,6 +10,8 @@ const FOLDER_MODE = 0o700;
 const MAX_STACKED = 32;
 /** A mount whose server lives answers immediately. In milliseconds. */
 const PROBE_MS = 2000;
+/** Errors of a mount whose server has ended, or was ended while it was asked. */
+const STALE_CODES: ReadonlySet<string | undefined> = new Set(["ENOTCONN", "ECONNABORTED"]);
 
 /** Result of {@link removeOwnMounts}. */
 export interface RemovedMounts {
@@ -92,13 +94,13 @@ export async function removeOwnMounts(
  */
 export type MountHealth = "stale" | "alive" | "hanging";
 
-/** Asks the server of a mount for the attributes of its root. Never blocks the thread. */
+/** Asks the server of a mount for its size, as the kernel can have its attributes in a cache. Never blocks the thread. */
 export async function probeMount(path: string): Promise<MountHealth> {
   const { promise: late, resolve } = Promise.withResolvers<MountHealth>();
   const timer = setTimeout(() => resolve("hanging"), PROBE_MS);
-  const answer = stat(path).then(
+  const answer = statfs(path).then(
     (): MountHealth => "alive",
-    (error: unknown): MountHealth => (systemCode(error) === "ENOTCONN" ? "stale" : "alive"),
+    (error: unknown): MountHealth => (STALE_CODES.has(systemCode(error)) ? "stale" : "alive"),
   );
   try {
     return await Promise.race([answer, late]);
