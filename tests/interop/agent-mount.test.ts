@@ -255,7 +255,10 @@ describe("agent init --mount", { timeout: TIMEOUT_MS }, () => {
     const folder = await tempFolder("agent-mount-init");
     const place = new Home(folder.path, { XDG_RUNTIME_DIR: folder.path });
     const mountpoint = join(folder.path, ".daemon");
-    await place.ok("init", "--mount");
+    const written = await place.ok("init", "--mount");
+    assert.match(written, /second terminal.*read-only:\n {2}cat ~\/\.daemon\/example\.json\n/);
+    const again = await place.agent(["init", "--mount"]);
+    assert.match(again.stderr, /exists already\n.*'fuse: \{ enabled: true \}'/s);
     // Another daemon may have the usual port.
     const config = await place.read(".config/daemon/config.yaml");
     await place.configure(config.replace("127.0.0.1:8200", "127.0.0.1:0"));

@@ -7,6 +7,8 @@ describe("a suggestion", () => {
     assert.equal(suggest("listne", ["listen", "base_url"]), "listen");
     assert.equal(suggest("snyc", ["start", "sync"]), "sync");
     assert.equal(suggest("BASE-URL", ["listen", "Base_URL"]), "Base_URL");
+    assert.equal(suggest("umount", ["mount", "unmount"]), "unmount");
+    assert.equal(suggest("Mount", ["mount", "mouant"]), "mount");
     assert.equal(suggest("zzz", ["listen"]), undefined);
     assert.equal(suggest("abc", ["xyc"]), undefined);
   });

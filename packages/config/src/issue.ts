@@ -59,7 +59,9 @@ function messageFor(issue: Issue): string {
     case "invalid_type":
       return issue.input === undefined && issue.message.includes("undefined")
         ? "required, but missing"
-        : `expected ${typeName(issue.expected)}`;
+        : issue.message.startsWith("expected ")
+          ? issue.message
+          : `expected ${typeName(issue.expected)}`;
     case "invalid_value":
       return `expected one of: ${issue.values.map(String).join(", ")}`;
     case "too_small":

@@ -4,7 +4,7 @@ import { printLine, printText } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 import { readConfigFile } from "../config/file.ts";
 import { ensureFolder } from "../agent-files/places.ts";
-import { STARTER_CONFIG, starterConfigWithMount } from "../config/starter.ts";
+import { MOUNTED_EXAMPLE, STARTER_CONFIG, starterConfigWithMount } from "../config/starter.ts";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./common/command.ts";
 import { hostOf } from "./common/context.ts";
@@ -19,9 +19,12 @@ export const run: RunCommand = async (invocation) => {
       });
     }
   }
+  const withMount = flagOf(invocation.options, "mount");
   if (await exists(places.userConfig)) {
     throw new AgentError("config_refused", `${places.userConfig} exists already`, {
-      hint: `'${BRAND.command} config check' checks it.`,
+      hint: withMount
+        ? `Add this line to it for the mount: 'fuse: { enabled: true }'. Then run '${BRAND.command} reload', or start the daemon.`
+        : `'${BRAND.command} config check' checks it.`,
     });
   }
   if (invocation.flags.dryRun) {
@@ -29,7 +32,6 @@ export const run: RunCommand = async (invocation) => {
     return 0;
   }
   await ensureFolder(places.configFolder);
-  const withMount = flagOf(invocation.options, "mount");
   await writeAtomically(places.userConfig, withMount ? starterConfigWithMount() : STARTER_CONFIG);
   printText(
     [
@@ -38,7 +40,12 @@ export const run: RunCommand = async (invocation) => {
       `  ${BRAND.command} sync`,
       "  cat ~/agent-example.yaml",
       `  ${BRAND.command} run`,
-      ...(withMount ? ["  cat ~/.daemon/example.json"] : []),
+      ...(withMount
+        ? [
+            `'${BRAND.command} run' goes on until Ctrl-C. In a second terminal, look at the mount, which is read-only:`,
+            `  cat ${MOUNTED_EXAMPLE}`,
+          ]
+        : []),
       "",
     ].join("\n"),
   );

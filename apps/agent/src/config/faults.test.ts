@@ -33,11 +33,19 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "docker-cache-too-long": "2:11: docker.cache_ttl: must be at most 10m",
   "docker-path-climbs": '2:19: docker.paths[0]: the path "demo/.." cannot be used: it has a ".." segment',
   "duration-broken": "2:9: sync.interval: expected a duration such as 30s, 15m, 36h or 7d",
+  "duration-is-a-number": "2:9: fuse.cache_ttl: expected a duration such as 30s, 15m, 36h or 7d",
   "enrolment-copies-itself": "3:22: enrolments.a.from: must not be the enrolment itself",
   "enrolment-engine-unknown":
     "2:20: enrolments.a.engine: expected one of: copy, ssh, prompt, github, svc, oauth-device, oauth-pkce, databricks, jfrog",
   "enrolment-key-too-deep": "2:15: enrolments.a/b/c: a key is flat or grouped once: name or group/name",
   "enrolment-pattern-broken": "3:44: enrolments.a.fields[0].pattern: not a regular expression",
+  "fuse-mountpoint-relative": "2:9: fuse.mountpoint: expected a path from / or ~/, such as ~/.daemon",
+  "fuse-mountpoint-is-the-home-folder":
+    "2:9: fuse.mountpoint: must be a folder of its own, such as ~/.daemon: a mount would hide the home folder",
+  "fuse-mountpoint-is-the-root-folder":
+    "2:9: fuse.mountpoint: must be a folder of its own, such as ~/.daemon: a mount would hide the root folder",
+  "fuse-mountpoint-climbs": "2:9: fuse.mountpoint: must not hold . or .. segments",
+  "fuse-mountpoint-below-proc": "2:9: fuse.mountpoint: must not be below /proc, where no folder can be made",
   "fuse-cache-too-long": "2:9: fuse.cache_ttl: must be at most 10m",
   "git-credentials-host-broken":
     "2:21: git_credentials[0].host: expected a host name, such as git.example.com, git.example.com:8443 or *.example.com",

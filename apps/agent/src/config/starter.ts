@@ -2,8 +2,12 @@ const MOUNT = `fuse:
   # Your secrets as files below this folder, which are on no disk. Linux only.
   enabled: true
   mountpoint: ~/.daemon
+  # The mount is read-only. With this line, programs may also change secrets on it:
+  # read_write: true
 
 `;
+/** Example of a secret on the mount. */
+export const MOUNTED_EXAMPLE = "~/.daemon/example.json";
 const RULES = "# Each rule brings";
 
 /** The same with the filesystem mount. */

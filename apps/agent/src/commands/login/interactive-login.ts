@@ -1,6 +1,7 @@
 import { Secret } from "@devplat/base";
 import { noteLine, noteText, visible } from "@devplat/base/terminal";
 import type { TokenInfo } from "@devplat/secret-store";
+import { BRAND } from "../../brand.ts";
 import { endedEarly, LOGIN_LIMIT_MS, type LoginState, type LoginSteps } from "../../auth/login/login-flow.ts";
 import type { LoginOptions, Logins } from "../../auth/login/logins.ts";
 import { CallbackListener } from "../../auth/login/oidc-callback.ts";
@@ -8,6 +9,9 @@ import { DesktopBrowser } from "../../desktop/browser.ts";
 import type { LoginKind } from "../../config/sections/store-section.ts";
 import { AgentError } from "../../errors.ts";
 import { ask } from "../common/prompt.ts";
+
+/** Advice where nobody can be asked. */
+const WITHOUT_TERMINAL = `Run '${BRAND.command} login' in a terminal, set AGENT_TOKEN to a token, or store one in ~/${BRAND.tokenFile} with mode 0600.`;
 
 export interface InteractiveLogin {
   readonly logins: Logins;
@@ -92,7 +96,8 @@ class TerminalSteps implements LoginSteps {
       text = (await ask(question, { hidden: true, signal: this.signal })).trim();
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
-      throw new AgentError("login_cancelled", `the login was given up: ${error.message}`);
+      const options = process.stdin.isTTY ? {} : { hint: WITHOUT_TERMINAL };
+      throw new AgentError("login_cancelled", `the login was given up: ${error.message}`, options);
     }
     if (text === "") throw new AgentError("login_cancelled", "the login was given up: nothing was entered");
     return new Secret(text);

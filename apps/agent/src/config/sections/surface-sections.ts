@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { GIT_HOST_PATTERN } from "./git-host.ts";
+import { mountpointPath } from "./mountpoint-path.ts";
 import { ownSocketPath } from "./own-socket-path.ts";
 import { lendingKeys } from "./lending.ts";
 import { PEER_OFFERS } from "./peer-offers.ts";
@@ -13,8 +14,6 @@ const notYet = z
   .meta({ const: false })
   .refine((on) => !on, { message: "not built yet in this version: only false" })
   .default(false);
-
-const path = z.string().min(1);
 
 /** The local API's sockets. */
 export const apiSection = z.strictObject({
@@ -40,7 +39,7 @@ export const apiSection = z.strictObject({
 /** The filesystem mount; the one section that a user's overlay may hold. */
 export const fuseSection = z.strictObject({
   enabled: z.boolean().default(false),
-  mountpoint: path.default("~/.daemon"),
+  mountpoint: mountpointPath.default("~/.daemon"),
   read_write: z.boolean().default(false),
   layout: z.enum(["json", "both"]).default("json"),
   cache_ttl: duration({ max: MAX_CACHE_TTL_MS }).prefault("30s"),

@@ -52,7 +52,8 @@ export async function prepareMountpoint(path: string): Promise<void> {
   const found = await lstat(path);
   if (found.isSymbolicLink())
     throw refused(path, "it is a symbolic link", "Set fuse.mountpoint to its target.");
-  if (!found.isDirectory()) throw refused(path, "it is not a folder", "Move it, or choose another one.");
+  if (!found.isDirectory())
+    throw refused(path, "it is not a folder", "Move it, or choose another fuse.mountpoint.");
   if (found.uid !== process.geteuid?.())
     throw refused(path, "it belongs to another user", "Choose another fuse.mountpoint.");
   if ((await readdir(path)).length > 0)
