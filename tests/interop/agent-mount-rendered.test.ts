@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { readFile, realpath, writeFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
-import { readersPython, run, until } from "@devplat/testkit";
+import { BOX_IMAGE, readersPython, run, startDockerd, until } from "@devplat/testkit";
 import { mountStand, quick, untilText, type MountStand } from "./agent-mount-stand.ts";
 
 const TIMEOUT_MS = 240_000;
@@ -99,6 +99,34 @@ describe("files that rules render on the mount", { timeout: TIMEOUT_MS }, () => 
     await untilText(stand.at("app/motto"), MOTTO);
   });
   after(() => stand.remove());
+
+  it("give docker-compose its variables with --env-file, also to up [agent 39.7]", async (context) => {
+    const docker = await startDockerd();
+    context.after(() => docker.stop());
+    const file = await stand.place.write(
+      "project/docker-compose.yml",
+      `version: "3"
+services:
+  app:
+    image: ${BOX_IMAGE}
+    network_mode: none
+    environment: { TAKEN: "\${password}" }
+    command: [sh, -c, 'echo "<$$TAKEN>"']
+`,
+    );
+    const compose = async (...words: string[]): Promise<string> => {
+      const args = ["--file", file, "--env-file", stand.at("app/.env"), ...words];
+      const env = { ...process.env, DOCKER_HOST: `unix://${docker.socket}` };
+      const { code, stdout, stderr } = await run("docker-compose", args, { env, timeoutMs: 60_000 });
+      assert.equal(code, 0, stderr);
+      return stdout;
+    };
+    try {
+      assert.ok((await compose("up", "--no-color")).includes(`<${PASSWORD}>`));
+    } finally {
+      await compose("down");
+    }
+  });
 
   it("are read by the programs that they are for, each of exact size [agent 39.7]", async () => {
     const readings: [file: string, read: (path: string) => Promise<string>, value: string][] = [
