@@ -13,7 +13,7 @@ import { OpenAudit } from "../tree/open-audit.ts";
 import { Reading } from "../tree/reading.ts";
 import { RequestedNodes } from "../tree/requested-nodes.ts";
 import { Overlay } from "../tree/writing/overlay.ts";
-import { Reopenings } from "../tree/writing/reopenings.ts";
+import { StaleRetries } from "../tree/writing/stale-retries.ts";
 import { Writing } from "../tree/writing/writing.ts";
 import type { ChannelEnd } from "./channel-end.ts";
 import { DaemonLink } from "./daemon-link.ts";
@@ -65,7 +65,7 @@ export function buildMountedTree(options: MountedTreeOptions): MountedTree {
   const rendered = (): MountSettings["rendered"] => options.settings().rendered;
   const isOwned = (path: string): boolean => options.settings().owned.includes(path);
   const overlay = new Overlay(timers);
-  const reopenings = new Reopenings(timers);
+  const reopenings = new StaleRetries(timers);
   const named = new NamedNodes(nodes, reopenings);
   const directories = new Directories({ contents, nodes: named, timers, rendered, overlay, reopenings });
   const audit = new OpenAudit((open) => channel.send({ kind: "opened", open }), timers);

@@ -17,7 +17,7 @@ import {
 import type { NamedNode } from "./reply.ts";
 import type { Draft } from "./writing/draft.ts";
 import type { Overlay } from "./writing/overlay.ts";
-import type { Reopenings } from "./writing/reopenings.ts";
+import type { StaleRetries } from "./writing/stale-retries.ts";
 
 /** A file that is only in memory. */
 interface MemoryItem {
@@ -39,7 +39,7 @@ export interface DirectoriesParts {
   readonly timers: Timers;
   readonly rendered: () => readonly RenderedFileSettings[];
   readonly overlay: Overlay;
-  readonly reopenings: Reopenings;
+  readonly reopenings: StaleRetries;
 }
 
 /** The directories of the mount: which names they have, and which node each name is now. */

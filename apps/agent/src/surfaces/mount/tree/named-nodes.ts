@@ -9,7 +9,7 @@ import type {
   StoredSource,
 } from "./nodes.ts";
 import type { Draft } from "./writing/draft.ts";
-import type { Reopenings } from "./writing/reopenings.ts";
+import type { StaleRetries } from "./writing/stale-retries.ts";
 
 /** Maximum names whose last inode number is kept. */
 const MAX_INODES = 10_000;
@@ -17,10 +17,10 @@ const MAX_INODES = 10_000;
 /** Which node each name is now. A name whose content has changed gets another node. */
 export class NamedNodes {
   readonly #nodes: NodeTable<MountNode>;
-  readonly #reopenings: Reopenings;
+  readonly #reopenings: StaleRetries;
   readonly #inodes = new BoundedMap<string, { version: string; inode: bigint }>({ max: MAX_INODES });
 
-  constructor(nodes: NodeTable<MountNode>, reopenings: Reopenings) {
+  constructor(nodes: NodeTable<MountNode>, reopenings: StaleRetries) {
     this.#nodes = nodes;
     this.#reopenings = reopenings;
   }

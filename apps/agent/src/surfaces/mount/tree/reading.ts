@@ -7,7 +7,7 @@ import type { OpenAudit } from "./open-audit.ts";
 import { pathOf, type DirectoryNode, type FileNode } from "./nodes.ts";
 import { ReadAhead } from "./read-ahead.ts";
 import type { ListedEntry, OpenHandle, Reply } from "./reply.ts";
-import type { Reopenings } from "./writing/reopenings.ts";
+import type { StaleRetries } from "./writing/stale-retries.ts";
 
 /** Bytes of an entry of READDIRPLUS without its name, at least. So many entries are read ahead for one reply. */
 const MIN_PLUS_BYTES = 160;
@@ -33,14 +33,14 @@ export class Reading {
   readonly #directories: Directories;
   readonly #audit: OpenAudit;
   readonly #rendered: () => readonly RenderedFileSettings[];
-  readonly #reopenings: Reopenings;
+  readonly #reopenings: StaleRetries;
   readonly #readAhead = new ReadAhead();
 
   constructor(
     directories: Directories,
     audit: OpenAudit,
     rendered: () => readonly RenderedFileSettings[],
-    reopenings: Reopenings,
+    reopenings: StaleRetries,
   ) {
     this.#reopenings = reopenings;
     this.#directories = directories;

@@ -43,7 +43,7 @@ export class Changes {
       case "rename": {
         const from = [requested.directory(nodeId), textOf(request.name)] as const;
         const to = [requested.directory(request.newParent), textOf(request.newName)] as const;
-        await renames.rename(from, to, request.flags);
+        await renames.rename(from, to, request.flags, pid);
         return DONE;
       }
       case "setattr":

@@ -162,7 +162,8 @@ export class Committer {
   }
 }
 
-function isConflict(error: unknown): boolean {
+/** Whether the secret is not the one that the change is for. */
+export function isConflict(error: unknown): boolean {
   return error instanceof FileError && error.errno === constants.errno.ESTALE;
 }
 

@@ -5,13 +5,14 @@ import type { Directories, DirectoryItem } from "../directories.ts";
 import { FileError } from "../file-error.ts";
 import type { KernelCache } from "../kernel-cache.ts";
 import { pathOf, type DirectoryNode, type FileSource, type StoredSource } from "../nodes.ts";
-import type { Committer } from "./committer.ts";
+import { isConflict, type Committer } from "./committer.ts";
 import type { DirectoryRenames } from "./directory-renames.ts";
 import { Draft, type DraftBase, type DraftTarget, type Place } from "./draft.ts";
 import { FileBuffer } from "./file-buffer.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 import type { NewFiles } from "./new-files.ts";
 import type { Overlay } from "./overlay.ts";
+import type { StaleRetries } from "./stale-retries.ts";
 import type { Targets } from "./targets.ts";
 import { MAX_DOCUMENT_BYTES } from "./write-files.ts";
 
@@ -26,6 +27,8 @@ export interface RenamesParts {
   readonly kernelCache: Pick<KernelCache, "changed" | "renamed">;
   readonly memoryBudget: MemoryBudget;
   readonly handleBudget: MemoryBudget;
+  /** Renames that were refused because the secret has changed. */
+  readonly refused: StaleRetries;
   readonly onChange: () => void;
   readonly nowMs: () => number;
 }
@@ -52,8 +55,28 @@ export class Renames {
     this.#parts = parts;
   }
 
-  /** @throws FileError; StoreFault */
+  /** @param pid of the caller. @throws FileError; StoreFault */
   async rename(
+    from: readonly [DirectoryNode, string],
+    to: readonly [DirectoryNode, string],
+    flags: number,
+    pid: number,
+  ): Promise<void> {
+    const { refused } = this.#parts;
+    // The kernel's second try comes after it has seen the other version, and would replace it.
+    if (refused.has(...to, pid)) {
+      refused.end(...to, pid);
+      throw new FileError("ESTALE");
+    }
+    try {
+      await this.#rename(from, to, flags);
+    } catch (error) {
+      if (isConflict(error)) refused.add(...to, pid);
+      throw error;
+    }
+  }
+
+  async #rename(
     from: readonly [DirectoryNode, string],
     to: readonly [DirectoryNode, string],
     flags: number,

@@ -15,7 +15,7 @@ import type { MemoryBudget } from "./memory-budget.ts";
 import type { NewFiles } from "./new-files.ts";
 import { releaseIfUnused, type Overlay } from "./overlay.ts";
 import type { RemovedNames } from "./removed-names.ts";
-import type { Reopenings } from "./reopenings.ts";
+import type { StaleRetries } from "./stale-retries.ts";
 import type { Targets } from "./targets.ts";
 
 /** Maximum document, in bytes. It is the limit of the store. */
@@ -37,7 +37,7 @@ export interface WriteFilesParts {
   readonly nodes: NamedNodes;
   readonly overlay: Overlay;
   readonly removedNames: RemovedNames;
-  readonly reopenings: Reopenings;
+  readonly reopenings: StaleRetries;
   readonly targets: Targets;
   readonly committer: Committer;
   readonly newFiles: NewFiles;

@@ -12,7 +12,7 @@ import { rootDirectory, type DirectoryNode, type FileNode, type MountNode } from
 import { OpenAudit } from "../open-audit.ts";
 import { RequestedNodes } from "../requested-nodes.ts";
 import { Overlay } from "./overlay.ts";
-import { Reopenings } from "./reopenings.ts";
+import { StaleRetries } from "./stale-retries.ts";
 import type { DraftHandle } from "./write-files.ts";
 import { Writing } from "./writing.ts";
 
@@ -102,7 +102,7 @@ export class WritingStand {
     const contents = new Contents(this.store, timers, options, () => undefined);
     this.overlay = new Overlay(timers);
     const { overlay } = this;
-    const reopenings = new Reopenings(timers);
+    const reopenings = new StaleRetries(timers);
     const named = new NamedNodes(nodes, reopenings);
     const rendered = (): [] => [];
     const parts = { contents, nodes: named, timers, rendered, overlay, reopenings };

@@ -285,6 +285,21 @@ describe("names on the mount that are renamed", () => {
     assert.deepEqual(stand.store.secrets.get("demo/key"), { version: 1, fields: KEY["demo/key"] });
   });
 
+  it("do not replace a version that nobody has seen, though the kernel tries twice", async () => {
+    const stand = new WritingStand(KEY);
+    await stand.text("demo/key.json");
+    stand.store.secrets.set("demo/key", { version: 2, fields: '{"a":"theirs"}' });
+    await stand.makeFile("demo/x.tmp", '{"a": "ours"}');
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(stand.rename("demo/x.tmp", "demo/key.json"), fails("ESTALE"));
+      assert.equal(stand.stored("demo/key"), '{"a":"theirs"}');
+    }
+    assert.equal(await stand.text("demo/.key.json.conflict"), '{"a": "ours"}');
+    // The next one is a decision of the user.
+    await stand.rename("demo/x.tmp", "demo/key.json");
+    assert.match(stand.stored("demo/key") ?? "", /ours/);
+  });
+
   it("refuse a text that is not a document, and keep its file", async () => {
     const stand = new WritingStand(KEY);
     await stand.makeFile("demo/x.tmp", "no json");

@@ -15,7 +15,7 @@ import { NewFiles } from "./new-files.ts";
 import type { Overlay } from "./overlay.ts";
 import { Renames } from "./renames.ts";
 import { RemovedNames } from "./removed-names.ts";
-import type { Reopenings } from "./reopenings.ts";
+import { StaleRetries } from "./stale-retries.ts";
 import { Targets } from "./targets.ts";
 import { WriteFiles } from "./write-files.ts";
 
@@ -30,7 +30,7 @@ export interface WritingParts {
   readonly directories: Directories;
   readonly nodes: NamedNodes;
   readonly overlay: Overlay;
-  readonly reopenings: Reopenings;
+  readonly reopenings: StaleRetries;
   readonly kernelCache: KernelCache;
   readonly audit: OpenAudit;
   readonly requested: RequestedNodes;
@@ -60,7 +60,8 @@ export class Writing {
     const committer = new Committer({ ...parts, copies });
     const newFiles = new NewFiles({ ...parts, committer, copies });
     const removedNames = new RemovedNames(parts.timers);
-    const all = { ...parts, removedNames, targets, committer, newFiles, memoryBudget, handleBudget };
+    const refused = new StaleRetries(parts.timers);
+    const all = { ...parts, refused, removedNames, targets, committer, newFiles, memoryBudget, handleBudget };
     this.changes = new Changes({
       files: new WriteFiles(all),
       directories: new DirectoryChanges(all),

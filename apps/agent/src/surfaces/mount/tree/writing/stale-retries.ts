@@ -2,15 +2,12 @@ import { BoundedMap } from "@devplat/base/bounded-map";
 import type { Timers } from "../../timers.ts";
 import type { DirectoryNode } from "../nodes.ts";
 
-/** Time in which the kernel looks a name up again after ESTALE, in milliseconds. */
+/** Time in which the kernel tries again after ESTALE, in milliseconds. */
 const WINDOW_MS = 2000;
 const MAX_ENTRIES = 1000;
 
-/**
- * Opens that were answered with ESTALE. The look-up that follows gives the caller a node that nobody else opens, so that the second
- * try works.
- */
-export class Reopenings {
+/** Requests for a name that were answered with ESTALE. Linux looks the name up again, and tries each of them once more. */
+export class StaleRetries {
   readonly #entries: BoundedMap<string, true>;
 
   constructor(timers: Timers) {
