@@ -204,6 +204,25 @@ os.fsync(fd)
     assert.deepEqual(await stored("demo/registry"), { extra: "more" });
   });
 
+  it("refuses a rename onto a secret that has changed since it was read [agent 38.15]", async () => {
+    await reset();
+    await shell("cat registry.json");
+    await stand.place.ok("secrets", "put", "demo/registry", "user=theirs");
+    assert.match(
+      await shell(
+        `stat registry.json > /dev/null; echo '{"user": "ours"}' > x.tmp; mv -f x.tmp registry.json`,
+      ),
+      /Stale file handle\nexit 1$/,
+    );
+    assert.deepEqual(await stored("demo/registry"), { user: "theirs", password: "first" });
+    assert.equal(await shell("cat .registry.json.conflict"), '{"user": "ours"}\n');
+    assert.equal(
+      await shell("mv -f x.tmp registry.json; rm -f .registry.json.conflict; ls -A"),
+      "registry.d\nregistry.json\n",
+    );
+    assert.deepEqual(await stored("demo/registry"), { user: "ours" });
+  });
+
   it("renames, backs up and removes secrets [agent 38.15]", async () => {
     await reset();
     assert.equal(await shell("mv registry.json other.json; ls -A"), "other.d\nother.json\n");

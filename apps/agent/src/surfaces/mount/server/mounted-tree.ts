@@ -10,6 +10,7 @@ import { NamedNodes } from "../tree/named-nodes.ts";
 import { NodeTable } from "../tree/node-table.ts";
 import { rootDirectory, type MountNode } from "../tree/nodes.ts";
 import { OpenAudit } from "../tree/open-audit.ts";
+import { ReadVersions } from "../tree/read-versions.ts";
 import { Reading } from "../tree/reading.ts";
 import { RequestedNodes } from "../tree/requested-nodes.ts";
 import { Overlay } from "../tree/writing/overlay.ts";
@@ -66,10 +67,11 @@ export function buildMountedTree(options: MountedTreeOptions): MountedTree {
   const isOwned = (path: string): boolean => options.settings().owned.includes(path);
   const overlay = new Overlay(timers);
   const reopenings = new StaleRetries(timers);
+  const readVersions = new ReadVersions();
   const named = new NamedNodes(nodes, reopenings);
   const directories = new Directories({ contents, nodes: named, timers, rendered, overlay, reopenings });
   const audit = new OpenAudit((open) => channel.send({ kind: "opened", open }), timers);
-  const reading = new Reading(directories, audit, rendered, reopenings);
+  const reading = new Reading(directories, audit, rendered, reopenings, readVersions);
   const requested = new RequestedNodes(nodes);
   const owner = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
   const writing = new Writing({
@@ -82,6 +84,7 @@ export function buildMountedTree(options: MountedTreeOptions): MountedTree {
     kernelCache,
     audit,
     requested,
+    readVersions,
     timers,
     isOwned,
     onChange: options.onUnsaved,

@@ -7,6 +7,7 @@ import type { OpenAudit } from "./open-audit.ts";
 import { pathOf, type DirectoryNode, type FileNode } from "./nodes.ts";
 import { ReadAhead } from "./read-ahead.ts";
 import type { ListedEntry, OpenHandle, Reply } from "./reply.ts";
+import type { ReadVersions } from "./read-versions.ts";
 import type { StaleRetries } from "./writing/stale-retries.ts";
 
 /** Bytes of an entry of READDIRPLUS without its name, at least. So many entries are read ahead for one reply. */
@@ -34,6 +35,7 @@ export class Reading {
   readonly #audit: OpenAudit;
   readonly #rendered: () => readonly RenderedFileSettings[];
   readonly #reopenings: StaleRetries;
+  readonly #readVersions: ReadVersions;
   readonly #readAhead = new ReadAhead();
 
   constructor(
@@ -41,7 +43,9 @@ export class Reading {
     audit: OpenAudit,
     rendered: () => readonly RenderedFileSettings[],
     reopenings: StaleRetries,
+    readVersions: ReadVersions,
   ) {
+    this.#readVersions = readVersions;
     this.#reopenings = reopenings;
     this.#directories = directories;
     this.#audit = audit;
@@ -72,6 +76,8 @@ export class Reading {
     this.#reopenings.end(node.parent, node.name, pid);
     node.isShared = true;
     node.reservedFor = undefined;
+    if (source.kind === "secret" && node.version !== undefined)
+      this.#readVersions.opened(source.path, node.version);
     this.#audit.opened(pathOf(node), pid);
     const handle: ReadHandle = { kind: "read", node, bytes };
     // The pages of a version stay valid, because its bytes never change. A close has nothing to store. Without FLUSH it succeeds
@@ -92,6 +98,8 @@ export class Reading {
     if (node.source.kind === "memory") throw new FileError("ESTALE");
     const { value } = await this.#directories.content(node.source);
     reopenings.end(node.parent, node.name, pid);
+    if (node.source.kind === "secret" && value.version !== undefined)
+      this.#readVersions.opened(node.source.path, value.version);
     const handle: ReadHandle = { kind: "read", node, bytes: value.bytes };
     return { kind: "opened", handle, flags: OPEN_REPLY_FLAGS.directIo };
   }

@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import type { Fields } from "@devplat/secret-store";
 import { printJson } from "@devplat/secret-store/json";
 import type { Contents, Requests } from "../contents.ts";
+import type { ReadVersions } from "../read-versions.ts";
 import { FileError, StoreFault } from "../file-error.ts";
 import type { SecretContent } from "../secret-content.ts";
 import { documentBytes, fieldBytes } from "../../../../secrets/secret-bytes.ts";
@@ -19,6 +20,7 @@ export interface CommitterParts {
   readonly contents: Contents;
   readonly overlay: Overlay;
   readonly copies: KeptCopies;
+  readonly readVersions: ReadVersions;
   /** Called when the list of files that are not stored may have changed. */
   readonly onChange: () => void;
 }
@@ -124,10 +126,14 @@ export class Committer {
    * @throws StoreFault; FileError
    */
   async write(path: string, fields: string, ifVersion: number): Promise<number> {
-    const { requests, contents } = this.#parts;
+    const { requests, contents, readVersions } = this.#parts;
     try {
       const { version } = await requests.request({ kind: "write", path, fields, ifVersion });
+      readVersions.stored(path, ifVersion, version);
       return version;
+    } catch (error) {
+      if (isConflict(error)) readVersions.forget(path);
+      throw error;
     } finally {
       contents.drop(path);
     }
@@ -135,9 +141,10 @@ export class Committer {
 
   /** Removes a secret with all versions. @throws StoreFault; FileError */
   async delete(path: string): Promise<void> {
-    const { requests, contents } = this.#parts;
+    const { requests, contents, readVersions } = this.#parts;
     try {
       await requests.request({ kind: "delete", path });
+      readVersions.forget(path);
     } finally {
       contents.drop(path);
     }

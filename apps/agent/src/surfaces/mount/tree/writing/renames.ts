@@ -4,6 +4,7 @@ import type { Contents } from "../contents.ts";
 import type { Directories, DirectoryItem } from "../directories.ts";
 import { FileError } from "../file-error.ts";
 import type { KernelCache } from "../kernel-cache.ts";
+import type { ReadVersions } from "../read-versions.ts";
 import { pathOf, type DirectoryNode, type FileSource, type StoredSource } from "../nodes.ts";
 import { isConflict, type Committer } from "./committer.ts";
 import type { DirectoryRenames } from "./directory-renames.ts";
@@ -29,6 +30,7 @@ export interface RenamesParts {
   readonly handleBudget: MemoryBudget;
   /** Renames that were refused because the secret has changed. */
   readonly refused: StaleRetries;
+  readonly readVersions: ReadVersions;
   readonly onChange: () => void;
   readonly nowMs: () => number;
 }
@@ -213,13 +215,14 @@ export class Renames {
     void kernelCache.changed(path);
   }
 
-  /** The version of a file that the kernel has now, and that programs have seen. */
+  /** The version that programs have read last, otherwise the one that the kernel has now. */
   async #lastSeen(directory: DirectoryNode, name: string, stored: DirectoryItem): Promise<DraftBase> {
     if (stored.kind !== "secret" && stored.kind !== "field") throw new FileError("EISDIR");
     const { bytes, version = 0 } = (await this.#parts.directories.content(stored)).value;
     const node = directory.children.get(name);
     const seen = node?.kind === "file" && node.draft === undefined ? node.version : undefined;
-    return { version: seen ?? version, bytes };
+    const read = stored.kind === "secret" ? this.#parts.readVersions.of(stored.path) : undefined;
+    return { version: read ?? seen ?? version, bytes };
   }
 
   async #end(directory: DirectoryNode, name: string): Promise<End> {

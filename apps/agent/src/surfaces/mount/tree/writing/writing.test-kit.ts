@@ -10,6 +10,7 @@ import { NamedNodes } from "../named-nodes.ts";
 import { NodeTable } from "../node-table.ts";
 import { rootDirectory, type DirectoryNode, type FileNode, type MountNode } from "../nodes.ts";
 import { OpenAudit } from "../open-audit.ts";
+import { ReadVersions } from "../read-versions.ts";
 import { RequestedNodes } from "../requested-nodes.ts";
 import { Overlay } from "./overlay.ts";
 import { StaleRetries } from "./stale-retries.ts";
@@ -82,6 +83,7 @@ export class WritingStand {
   readonly overlay: Overlay;
   readonly owned = new Set<string>();
   /** Names that the kernel was told to look up again. */
+  readonly readVersions = new ReadVersions();
   readonly expired: string[] = [];
   nowMs = 0;
   readonly #timers = new Timers(() => this.nowMs);
@@ -119,6 +121,7 @@ export class WritingStand {
       kernelCache,
       audit: new OpenAudit(() => undefined, timers),
       requested: new RequestedNodes(nodes),
+      readVersions: this.readVersions,
       isOwned: (path) => this.owned.has(path),
       onChange: () => undefined,
       uid: 0,

@@ -300,6 +300,17 @@ describe("names on the mount that are renamed", () => {
     assert.match(stand.stored("demo/key") ?? "", /ours/);
   });
 
+  it("do not replace a version that came after a program has read the secret", async () => {
+    const stand = new WritingStand(KEY);
+    stand.readVersions.opened("demo/key", 1);
+    stand.store.secrets.set("demo/key", { version: 2, fields: '{"a":"theirs"}' });
+    await stand.makeFile("demo/x.tmp", '{"a": "ours"}');
+    // The name was looked up again, but nobody has read what is there.
+    stand.nowMs += 600_000;
+    await assert.rejects(stand.rename("demo/x.tmp", "demo/key.json"), fails("ESTALE"));
+    assert.equal(stand.stored("demo/key"), '{"a":"theirs"}');
+  });
+
   it("refuse a text that is not a document, and keep its file", async () => {
     const stand = new WritingStand(KEY);
     await stand.makeFile("demo/x.tmp", "no json");

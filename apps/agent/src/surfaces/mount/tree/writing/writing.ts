@@ -3,6 +3,7 @@ import type { Directories } from "../directories.ts";
 import type { NamedNodes } from "../named-nodes.ts";
 import type { KernelCache } from "../kernel-cache.ts";
 import type { OpenAudit } from "../open-audit.ts";
+import type { ReadVersions } from "../read-versions.ts";
 import type { RequestedNodes } from "../requested-nodes.ts";
 import type { Timers } from "../../timers.ts";
 import { Changes } from "./changes.ts";
@@ -34,6 +35,7 @@ export interface WritingParts {
   readonly kernelCache: KernelCache;
   readonly audit: OpenAudit;
   readonly requested: RequestedNodes;
+  readonly readVersions: ReadVersions;
   readonly timers: Timers;
   readonly isOwned: (path: string) => boolean;
   /** Called when the list of files that are not stored may have changed. */
