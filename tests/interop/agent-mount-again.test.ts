@@ -79,6 +79,7 @@ describe("agent mount and agent unmount", { timeout: 120_000 }, () => {
     const refused = await stand.place.agent(["unmount"]);
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /cannot unmount \S+: EBUSY\n.*run it with --lazy/is);
+    assert.match(refused.stderr, new RegExp(`use it: python3\\S* \\(${reader.pid ?? 0}\\)\\. Or`));
     assert.equal(await cat(), FIRST);
     assert.equal((await status()).state, "mounted");
     assert.match(await stand.place.ok("unmount", "--lazy"), /^Unmounted /);

@@ -38,6 +38,25 @@ describe("the mount over a Vault that fails", { timeout: TIMEOUT_MS, concurrency
     assert.ok(seconds > 2 * SLOW_S - 1 && seconds < 25, `${seconds} s`);
   });
 
+  it("shows what agent secrets put has stored, in a Vault that is polled", async (context) => {
+    await vault.request("PUT", "sys/policies/acl/writer", {
+      policy: 'path "kv/*" { capabilities = ["read", "list", "create", "update"] }',
+    });
+    const polled = await VaultStand.start(vault, "polled", ["writer"], {
+      fuse: "cache_ttl: 10m",
+      more: "api: { enabled: true }",
+    });
+    context.after(() => polled.stop());
+    await polled.put("demo/registry", { password: "first" });
+    await polled.untilError("", "demo/registry.json");
+    const shown = (): Promise<string> => readFile(polled.at("demo/registry.json"), "utf8");
+    assert.match(await shown(), /first/);
+    await polled.put("demo/registry", { password: "unseen" });
+    assert.match(await shown(), /first/);
+    await polled.place.ok("secrets", "put", "demo/registry", "password=second");
+    await until(async () => /second/.test(await shown()));
+  });
+
   it("answers EACCES for a denied secret, and ENOENT for one that does not exist", async (context) => {
     await vault.request("PUT", "sys/policies/acl/no-values", {
       policy: 'path "kv/metadata/*" { capabilities = ["list"] }',

@@ -81,6 +81,7 @@ let clock: HandClock;
 let store: TestStore;
 let stop: AbortController;
 let running: Promise<void> | undefined;
+let watch: StoreWatch;
 beforeEach(async () => {
   w = await workspace();
   await w.put("k", { token: "one" });
@@ -111,10 +112,11 @@ async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
     problems: [],
   } as const;
   const parts = { engine, state, signIn, clock, facts, store: observed, health, logger: silentLogger };
+  watch = new StoreWatch(parts);
   const daemon = assembleLoop({
     ...parts,
     ...WITHOUT_ENROLMENTS,
-    watch: new StoreWatch(parts),
+    watch,
     intervalMs: INTERVAL_MS,
   });
   running = daemon.run(stop.signal);
@@ -202,6 +204,18 @@ describe("the loop", () => {
     assert.deepEqual((await first.done).changed, ["a"]);
     await until(idle(daemon));
     assert.notEqual(daemon.syncNow().job, first.job);
+  });
+
+  it("syncNow of a polled store has the mount and the volumes look again", async () => {
+    store.watchFault = new SecretStoreError("unsupported", "no events");
+    const daemon = await start();
+    await until(() => daemon.status().sync.events === "unsupported");
+    const changes: SecretChange[] = [];
+    watch.onChange((change) => changes.push(change), stop.signal);
+    await daemon.syncNow("a").done;
+    assert.deepEqual(changes, [], "one rule says nothing of other secrets");
+    await daemon.syncNow().done;
+    assert.deepEqual(changes, [{ path: "", kind: "written" }]);
   });
 
   it("tells its listeners of every change until their signal fires", async () => {

@@ -124,6 +124,9 @@ export class Daemon implements DaemonView {
   }
 
   syncNow(rule?: string): { readonly job: string; readonly done: Promise<CycleResult> } {
+    const { watch } = this.#parts;
+    // The user may have just changed a secret that no event reports.
+    if (rule === undefined && watch.state !== "connected") watch.announce({ path: "", kind: "written" });
     if (this.#running === undefined)
       return this.#start(rule === undefined ? RETRY_ALL : { kind: "rule", name: rule });
     // The cycle that runs may have skipped the rule, because it waits after a failure.

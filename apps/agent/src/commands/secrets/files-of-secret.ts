@@ -14,10 +14,13 @@ import {
 import type { Host } from "../../host.ts";
 import { PausedRules } from "../../sync/paused-rules.ts";
 import { signatureOf } from "../../agent-files/file-signature.ts";
+import { DaemonRequests } from "../common/daemon-request.ts";
 import { freshCycle, type DaemonCycle } from "../common/running-daemon.ts";
 
 /** Limit for waiting until the daemon has written a changed secret, in milliseconds. */
 const WAIT_MS = 30_000;
+/** The request only starts the cycle. In milliseconds. */
+const TELL_TIMEOUT_MS = 5000;
 
 interface TargetFile {
   readonly rule: string;
@@ -60,7 +63,7 @@ export class FilesOfSecret {
    * The secret is stored already: a failure here is printed, and the command does not fail.
    */
   async untilSynced(): Promise<void> {
-    if (this.#files.length === 0) return;
+    if (this.#files.length === 0) return await this.#tellDaemon();
     const { cycle, reason } = await this.#cycle();
     for (const { rule, path, maker, before } of this.#files) {
       const isChanged = (await stampOf(path)) !== before;
@@ -71,6 +74,15 @@ export class FilesOfSecret {
       else if (typeof error === "string") noteLine(`${path}: not written (rule ${rule}): ${error}`);
       else printLine(`${path}: unchanged (rule ${rule})`);
     }
+  }
+
+  /** Has the daemon show the secret on its mount and in its volumes before the next poll. Never rejects. */
+  async #tellDaemon(): Promise<void> {
+    const { store, fuse, docker } = this.#loaded.config;
+    // The daemon notices changes of an embedded store.
+    if (store.driver === "embedded" || (!fuse.enabled && !docker.enabled)) return;
+    const requests = new DaemonRequests(this.#host, this.#loaded.config);
+    await requests.change("/api/v1/sync", { timeoutMs: TELL_TIMEOUT_MS }).catch(() => undefined);
   }
 
   async #cycle(): Promise<{ readonly cycle?: DaemonCycle; readonly reason?: string }> {
