@@ -19,6 +19,9 @@ const SOCKET_DESCRIPTOR = 3;
  * @throws AgentError `mount_failed` with the program's own text
  */
 export async function runFusermount(args: readonly string[], path: string, socket?: number): Promise<void> {
+  const action = args.includes("-u") ? "unmount" : "mount";
+  const failed = (reason: string, hint?: string): AgentError =>
+    new AgentError("mount_failed", `cannot ${action} ${path}: ${reason}`, hint === undefined ? {} : { hint });
   const child = spawn(PROGRAM, [...args, "--", path], {
     // The environment holds no secret, and messages are in English.
     env: {
@@ -41,19 +44,16 @@ export async function runFusermount(args: readonly string[], path: string, socke
     if (ended === "late") {
       child.kill("SIGKILL");
       child.unref();
-      throw failed(path, `${PROGRAM} did not end within ${LIMIT_MS / 1000} s`);
+      throw failed(`${PROGRAM} did not end within ${LIMIT_MS / 1000} s`);
     }
-    if (ended[0] !== 0) throw failed(path, text.trim().replaceAll(/\s+/g, " ") || `${PROGRAM} failed`);
+    if (ended[0] !== 0) throw failed(text.trim().replaceAll(/\s+/g, " ") || `${PROGRAM} failed`);
   } catch (error) {
-    if (systemCode(error) === "ENOENT")
-      throw failed(path, `there is no ${PROGRAM}`, "Install the package fuse3.");
-    throw error;
+    if (error instanceof AgentError) throw error;
+    // Also with a folder of PATH that this user may not read, the system says EACCES.
+    const code = systemCode(error) ?? "unknown error";
+    const reason = code === "ENOENT" ? `there is no ${PROGRAM}` : `${PROGRAM} cannot be run (${code})`;
+    throw failed(reason, "Install the package fuse3, and look that you may execute it.");
   } finally {
     clearTimeout(timer);
   }
-}
-
-function failed(path: string, reason: string, hint?: string): AgentError {
-  const options = hint === undefined ? {} : { hint };
-  return new AgentError("mount_failed", `cannot mount or unmount ${path}: ${reason}`, options);
 }

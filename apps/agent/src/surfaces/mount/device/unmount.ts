@@ -1,3 +1,4 @@
+import { BRAND } from "../../../brand.ts";
 import { AgentError } from "../../../errors.ts";
 import { runFusermount } from "./fusermount.ts";
 import { lastErrorName, systemCalls } from "./system-calls.ts";
@@ -28,7 +29,7 @@ export async function unmount(path: string, { lazy }: UnmountOptions): Promise<v
   }
   if (systemCalls().umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) === 0) return;
   const reason = lastErrorName();
-  const hint = "Close the programs that use it, or run it with --lazy.";
+  const hint = `Close the programs that use it, or unmount it lazily: '${BRAND.command} unmount --lazy', or the checkbox of the page.`;
   throw new AgentError(
     "mount_failed",
     `cannot unmount ${path}: ${reason}`,
