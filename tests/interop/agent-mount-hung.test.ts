@@ -10,8 +10,10 @@ import { VaultStand } from "./agent-mount/vault-stand.ts";
 const TIMEOUT_MS = 480_000;
 /** More than the mount's concurrent requests to the store. */
 const CALLERS = 40;
-/** Time for anything else that the daemon does, in milliseconds. Without a hung store it takes a tenth of it. */
-const OTHER_WORK_MS = 2000;
+/** Usual time for anything else that the daemon does, in milliseconds. Without a hung store it takes a tenth of it. */
+const OTHER_WORK_MS = 1000;
+/** The longest time for it, on a machine with other work. The store hangs for 30 s. */
+const SLOWEST_MS = 5000;
 
 const OTHER_SECTIONS = `web: { enabled: true, listen: "127.0.0.1:0" }
 api: { enabled: true }
@@ -44,12 +46,12 @@ describe("the mount over a Vault that hangs for a folder", { timeout: TIMEOUT_MS
     const listing = stand.try("hung");
     const shown = run("timeout", ["--signal=KILL", "60", "ls", "-l", stand.at("hung")], {});
     await sleep(1000);
-    const slowest: Record<string, number> = {};
+    const times: Record<string, number[]> = {};
     for (let round = 1; performance.now() - start < 25_000; round++) {
       const measure = async (name: string, work: () => Promise<unknown>): Promise<void> => {
         const before = performance.now();
         await work();
-        slowest[name] = Math.max(slowest[name] ?? 0, Math.round(performance.now() - before));
+        (times[name] ??= []).push(Math.round(performance.now() - before));
       };
       await stand.put("app", { token: `value-${round}` });
       await measure("sync of a file", async () => {
@@ -71,9 +73,15 @@ describe("the mount over a Vault that hangs for a folder", { timeout: TIMEOUT_MS
     for (const each of results.slice(0, CALLERS)) assert.equal(each.error, "ETIMEDOUT");
     assert.ok(seconds > 29 && seconds < 34, `${seconds} s`);
     assert.notEqual((await shown).code, 137, "ls -l hangs");
-    process.stderr.write(`slowest while the store hangs, in ms: ${JSON.stringify(slowest)}\n`);
-    for (const [name, ms] of Object.entries(slowest)) assert.ok(ms < OTHER_WORK_MS, `${name} took ${ms} ms`);
-    assert.ok(Object.keys(slowest).length === 5);
+    process.stderr.write(`while the store hangs, in ms: ${JSON.stringify(times)}\n`);
+    for (const [name, each] of Object.entries(times)) {
+      const median = each.toSorted((a, b) => a - b)[Math.floor(each.length / 2)] ?? Infinity;
+      assert.ok(
+        median < OTHER_WORK_MS && Math.max(...each) < SLOWEST_MS,
+        `${name} took ${each.join(", ")} ms`,
+      );
+    }
+    assert.ok(Object.keys(times).length === 5);
     stand.proxy.fault = undefined;
     await stand.untilError("", "hung/s0.json");
     assert.doesNotMatch(stand.agent.log(), /is started again/);
