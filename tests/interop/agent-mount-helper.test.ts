@@ -41,7 +41,7 @@ const ANALYZE = "/usr/bin/systemd-analyze";
 const READ_SIZE = { maxReadBytes: 131_072 };
 
 /** Reads the log, as a command costs half a second of CPU. */
-const hasFailed = async (log: string): Promise<boolean> => log.includes("cannot mount or unmount");
+const hasFailed = async (log: string): Promise<boolean> => /cannot mount (?:or unmount )?\S+:/.test(log);
 
 describe("a daemon that gets no new privileges", { timeout: TIMEOUT_MS, concurrency: true }, () => {
   it("says that it needs the mount helper, and mounts when there is one [agent 38.17]", async (context) => {
@@ -82,10 +82,7 @@ describe("a daemon that gets no new privileges", { timeout: TIMEOUT_MS, concurre
     const stand = await UserStand.create(context);
     await stand.startHelper(context, "setpriv", "--no-new-privs");
     const agent = await stand.start(context, stand.hardened, hasFailed);
-    assert.match(
-      agent.log(),
-      /cannot mount or unmount \S+: fusermount3: mount failed: Operation not permitted/,
-    );
+    assert.match(agent.log(), /cannot mount \S+: fusermount3: mount failed: Operation not permitted/);
   });
 
   it("has a mount helper that ends when it is idle, if a supervisor opens its socket", async (context) => {
