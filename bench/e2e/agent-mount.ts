@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startVault, tempFolder } from "@devplat/testkit";
 import { isMounted, python } from "../../tests/interop/agent-mount-stand.ts";
 import { Home, daemon } from "../../tests/interop/agent-stand.ts";
+import { proportionalMegabytes } from "../lib/memory.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { exactly, summarize } from "../lib/statistics.ts";
@@ -99,8 +100,7 @@ function find(mountpoint: string): number {
 /** PSS of the only child of the daemon. */
 async function serverMemoryMb(daemonPid: number): Promise<number> {
   const child = await readFile(`/proc/${daemonPid}/task/${daemonPid}/children`, "utf8");
-  const rollup = await readFile(`/proc/${child.trim()}/smaps_rollup`, "utf8");
-  return Number(/^Pss:\s+(\d+) kB/m.exec(rollup)?.[1]) / 1024;
+  return proportionalMegabytes(Number(child.trim()));
 }
 
 function row(what: string, unit: string, ours: readonly number[], atMost: number): Row {

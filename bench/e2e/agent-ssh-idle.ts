@@ -1,8 +1,8 @@
-import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuSecondsOf, until } from "@devplat/testkit";
 import type { SshStand } from "../../tests/interop/agent-ssh-stand.ts";
 import { forwardStand, remotesOf, startDaemon, writeRemotes } from "../lib/forward-stand.ts";
+import { proportionalMegabytes } from "../lib/memory.ts";
 import type { Report } from "../lib/report.ts";
 import { exactly } from "../lib/statistics.ts";
 
@@ -79,10 +79,5 @@ async function cpuOf(stand: SshStand): Promise<number> {
 
 /** Proportional set size of all, in MB. */
 async function memoryOf(stand: SshStand): Promise<number> {
-  let kilobytes = 0;
-  for (const pid of await processesOf(stand)) {
-    const rollup = await readFile(`/proc/${pid}/smaps_rollup`, "utf8").catch(() => "");
-    kilobytes += Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0);
-  }
-  return kilobytes / 1000;
+  return (await processesOf(stand)).reduce((sum, pid) => sum + proportionalMegabytes(pid), 0);
 }

@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startVault, startVaultProxy, type Vault } from "@devplat/testkit";
+import { buildTestRelease } from "../../tools/test/agent-release.ts";
 import { VolumesStand } from "../../tests/interop/agent-volumes-stand.ts";
+import { proportionalMegabytes } from "../lib/memory.ts";
 import type { Report } from "../lib/report.ts";
 import { summarize } from "../lib/statistics.ts";
 
@@ -12,13 +14,18 @@ const MOUNT_MS = 1000;
 const REFRESH_MS = 500;
 /** Interval at which a reader opens the file, in milliseconds. */
 const LOOK_MS = 2;
+/** Aim for the idle daemon, in MB. */
+const MEMORY_MB = 100;
+/** Time after which a daemon without work counts as idle, in milliseconds. */
+const IDLE_MS = 30_000;
 const ROOT = "users/ada/demo";
 
 /** Container volumes against a real Vault: the first mount, and the time until a change is in a file. */
 export async function run(rounds: number): Promise<Report> {
   const vault = await startVault();
   const proxy = await startVaultProxy(vault.address, { events: true });
-  const stand = await VolumesStand.make();
+  const release = await buildTestRelease();
+  const stand = await VolumesStand.make({}, release.launcher);
   try {
     for (let index = 0; index < SECRETS; index++)
       await vault.put(`${ROOT}/s${index}`, { token: `value-${index}` });
@@ -41,26 +48,30 @@ export async function run(rounds: number): Promise<Report> {
     const changes: number[] = [];
     for (let change = 0; change < CHANGES; change++)
       changes.push(await changeOf(stand, { url: proxy.url, vault }, `changed-${change}`));
+    await sleep(IDLE_MS);
+    const memory = proportionalMegabytes(stand.agent.pid ?? 0);
     return {
       name: "agent-volumes",
       title: "Container volumes of the daemon",
-      method: `The daemon from its sources, a real Vault (development mode) behind a proxy that has Vault's event stream. A volume of ${SECRETS} secrets, mounted by curl ${mounts.length} times; ${CHANGES} changes of one secret, from the end of the write until a reader of the volume sees it (250 ms of that wait for further changes).`,
+      method: `The released daemon, a real Vault (development mode) behind a proxy that has Vault's event stream. A volume of ${SECRETS} secrets, mounted by curl ${mounts.length} times; ${CHANGES} changes of one secret, from the end of the write until a reader of the volume sees it (250 ms of that wait for further changes). The memory is that of the daemon with this volume, 30 s after the last change.`,
       rows: [
         row(`first mount of ${SECRETS} secrets`, mounts, MOUNT_MS),
         row("change to file, by events", changes, REFRESH_MS),
+        row("proportional memory of the idle daemon", [memory], MEMORY_MB, "MB"),
       ],
     };
   } finally {
     await stand.remove();
     proxy.stop();
     await vault.stop();
+    await release.remove();
   }
 }
 
-function row(what: string, ours: readonly number[], atMost: number): Report["rows"][number] {
+function row(what: string, ours: readonly number[], atMost: number, unit = "ms"): Report["rows"][number] {
   return {
     what,
-    unit: "ms",
+    unit,
     ours: summarize(ours),
     reference: summarize([atMost]),
     referenceName: "the bound",

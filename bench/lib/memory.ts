@@ -10,3 +10,9 @@ export function peakMegabytes(pid: number): number {
 export function resetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }
+
+/** Proportional set size of a process in MB (10^6 bytes): its own pages, and its share of those that others use. */
+export function proportionalMegabytes(pid: number): number {
+  const size = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"));
+  return (Number(size?.[1] ?? 0) * 1024) / 1e6;
+}

@@ -29,8 +29,14 @@ export class VolumesStand {
     this.#folder = more.folder;
   }
 
-  /** @param engine whose configuration folder the agent writes to */
-  static async make(engine?: { docker?: ContainerEngine; podman?: ContainerEngine }): Promise<VolumesStand> {
+  /**
+   * @param engine whose configuration folder the agent writes to
+   * @param launcher of the daemon
+   */
+  static async make(
+    engine?: { docker?: ContainerEngine; podman?: ContainerEngine },
+    launcher = AGENT_LAUNCHER,
+  ): Promise<VolumesStand> {
     const folder = await tempFolder("agent-volumes");
     // On a tmpfs, as the runtime folder of a user is.
     const runtime = mkdtempSync("/dev/shm/volumes-");
@@ -43,7 +49,7 @@ export class VolumesStand {
       env["AGENT_DOCKER_PLUGINS"] = join(engine.docker.configuration, "plugins");
     if (engine?.podman !== undefined)
       env["AGENT_PODMAN_CONFIG"] = join(engine.podman.configuration, "containers.conf.d");
-    return new VolumesStand(new Home(folder.path, env), runtime, { folder });
+    return new VolumesStand(new Home(folder.path, env, launcher), runtime, { folder });
   }
 
   /** A daemon that an ordinary user runs, with the default places. */
