@@ -19,6 +19,8 @@ export interface VolumesTestStand extends AsyncDisposable {
   readonly settings: { -readonly [Key in keyof VolumeSettings]: VolumeSettings[Key] };
   /** Volumes that have told of a change of their files. */
   readonly refreshed: string[];
+  /** Tells the volumes that anything may have changed, as the daemon does when a user has it sync. */
+  announce(): void;
   /** Changes who is signed in. */
   signIn(authenticated: boolean): void;
   /** Ends these volumes as the end of the daemon does, and starts others. @param bootId default: the same start of the host */
@@ -69,6 +71,7 @@ export async function volumesStand(
     folder,
     settings,
     refreshed,
+    announce: () => secrets.watch.announce({ path: "", kind: "written" }),
     signIn: (now) => {
       authenticated = now;
       for (const listener of listeners) listener();

@@ -226,6 +226,16 @@ describe("volumes of a store that reports no changes", () => {
     await until(async () => (await read("demo/a.json")).includes('"2"'));
   });
 
+  it("look again when the daemon is told to sync, long before the next poll", async () => {
+    await polled({ cacheTtlMs: LONG_MS });
+    await create();
+    await mount("one");
+    await until(() => looked() > 0);
+    await write("demo/a", '{"v":"2"}');
+    stand.announce();
+    await until(async () => (await read("demo/a.json")).includes('"2"'));
+  });
+
   it("are polled in the interval of a changed docker.cache_ttl while mounted", async () => {
     await polled({ cacheTtlMs: LONG_MS });
     await create();
