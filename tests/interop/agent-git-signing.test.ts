@@ -270,10 +270,4 @@ describe("agent keys", () => {
     assert.equal(code, 1);
     assert.match(stderr, /Cannot reach the daemon: nothing answers\n.*api\.enabled: true/);
   });
-
-  it("unlock takes no passphrase without a terminal and without --passphrase-stdin", async () => {
-    const { code, stderr } = await home.agent(["keys", "unlock", "ada@work"]);
-    assert.equal(code, 1);
-    assert.match(stderr, /there is no terminal\nUse --passphrase-stdin\./);
-  });
 });

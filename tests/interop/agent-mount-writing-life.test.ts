@@ -38,6 +38,22 @@ describe("the end of a mount with files that are only in memory", { timeout: TIM
     assert.deepEqual(await stand.stored("demo/new"), { n: 2 });
   });
 
+  it("refuses an unmount that would lose a text, and names it [agent 38.19]", async () => {
+    await write(`echo 'no json' > bad.json; echo '{"n": 3}' > new.json`);
+    const refused = await stand.place.agent(["unmount"]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /would lose what is not stored: demo\/\.bad\.json\.rejected/);
+    assert.match(refused.stderr, /Copy it out of the mount, or remove it there/);
+    assert.deepEqual(await stand.stored("demo/new"), { n: 3 });
+    assert.equal(await readFile(stand.at("demo/.bad.json.rejected"), "utf8"), "no json\n");
+    await write("rm .bad.json.rejected");
+    await stand.place.ok("unmount");
+    await stand.place.ok("mount");
+    await write(`echo 'no json' > bad.json; sleep 0.1`);
+    await stand.place.ok("unmount", "--lazy");
+    assert.match(stand.agent.log(), /"path":"demo\/\.bad\.json\.rejected".*is gone with the mount/);
+  });
+
   it("stores new files when read_write is turned off by a reload [agent 38.19]", async () => {
     await write(`echo '{"n": 3}' > new.json`);
     const config = await readFile(`${stand.place.path}/.config/daemon/config.yaml`, "utf8");

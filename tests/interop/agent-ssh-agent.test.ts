@@ -235,6 +235,9 @@ describe("the SSH agent of the daemon", { timeout: TIMEOUT_MS }, () => {
     assert.equal(typed.code, 1);
     assert.match(typed.shown, /has no key "nothing"/);
     assert.doesNotMatch(typed.shown, /Passphrase/);
+    const unasked = await home.agent(["keys", "unlock", comment]);
+    assert.equal(unasked.code, 1);
+    assert.match(unasked.stderr, /there is no terminal\nUse --passphrase-stdin\./);
     const right = await unlock(comment, TYPED);
     assert.deepEqual([right.code, right.stdout], [0, `unlocked ${comment}\n`], right.stderr);
     assert.equal((await identity("typed"))?.state, "unlocked");

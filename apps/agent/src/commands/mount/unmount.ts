@@ -44,7 +44,7 @@ async function askDaemon(host: Host, config: Config, path: string, lazy: boolean
     await requests.change("/api/v1/unmount", { body: { lazy }, timeoutMs: LIMIT_MS });
   } catch (error) {
     if (error instanceof DaemonRefusal && error.problem === "mount_failed")
-      throw lazy ? error : await busy(path, error.message);
+      throw lazy || !error.message.includes("EBUSY") ? error : await busy(path, error.message);
     if (!(error instanceof AgentError)) throw error;
   }
 }

@@ -1,4 +1,5 @@
 import { backoffMs, messageOf, type Clock, type Logger } from "@devplat/base";
+import { AgentError } from "../../errors.ts";
 import type { StoreChanges } from "../../secrets/folder/store-changes.ts";
 import type { FileOpen, MountReport, MountSettings } from "./channel/messages.ts";
 import { Heartbeat } from "./heartbeat.ts";
@@ -9,6 +10,8 @@ import { ChangeListeners } from "../../change-listeners.ts";
 
 /** Time for the first answers of a new mount server, in milliseconds. */
 const START_LIMIT_MS = 15_000;
+/** Maximum number of files in an error. */
+const MAX_NAMED = 5;
 /** Time in which unsaved files are stored before the mount is removed, in milliseconds. */
 const SETTLE_LIMIT_MS = 5000;
 /** Time for the mount server to end after the unmount, in milliseconds. */
@@ -114,11 +117,12 @@ export class FilesystemMount {
   /**
    * Stores what can be stored, and unmounts, because a person wants it. After a lazy unmount open files go on.
    *
-   * @throws AgentError `mount_failed` while files are open, unless `lazy`
+   * @throws AgentError `mount_failed` while files are open or texts would be lost, unless `lazy`
    */
   async unmount(lazy: boolean): Promise<void> {
     if (this.#state.state === "mounted") {
       if (this.#state.problem === undefined) await this.#settle();
+      if (!lazy) this.#refuseLoss();
       await this.#parts.unmounter.remove(this.#parts.settings().mountpoint, lazy);
     } else await this.stop();
     this.#set({ state: "unmounted" });
@@ -151,6 +155,21 @@ export class FilesystemMount {
     const passed = this.#parts.clock.sleep(ms, limit.signal).catch(() => undefined);
     await Promise.race([passed, this.#running, ...(other === undefined ? [] : [other])]);
     limit.abort();
+  }
+
+  /** @throws AgentError `mount_failed` if there are texts that the store did not take */
+  #refuseLoss(): void {
+    const { unsaved } = this.#report;
+    if (unsaved.length === 0) return;
+    const named = unsaved.slice(0, MAX_NAMED).map(({ path }) => path);
+    const more = unsaved.length > MAX_NAMED ? ` and ${unsaved.length - MAX_NAMED} more` : "";
+    throw new AgentError(
+      "mount_failed",
+      `an unmount would lose what is not stored: ${named.join(", ")}${more}`,
+      {
+        hint: "Copy it out of the mount, or remove it there. A lazy unmount does not ask.",
+      },
+    );
   }
 
   /** Texts that the store did not take are gone with the mount. */
