@@ -225,6 +225,8 @@ export interface DaemonView {
    * @param rule of the rules that wait after a failure only this one is tried. Default: all
    */
   syncNow(rule?: string): { readonly job: string; readonly done: Promise<CycleResult> };
+  /** A program of the user has just changed a secret: the mount and the volumes look at it again. */
+  secretChanged(path: string): void;
   /** Calls back after every change of state until the signal fires. */
   onChange(listener: () => void, signal: AbortSignal): void;
 }

@@ -43,6 +43,10 @@ export class StatusView implements DaemonView {
     return this.#daemon.syncNow(rule);
   }
 
+  secretChanged(path: string): void {
+    this.#daemon.secretChanged(path);
+  }
+
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#daemon.onChange(listener, signal);
     this.#remotes.onChange(listener, signal);

@@ -124,14 +124,17 @@ export class Daemon implements DaemonView {
   }
 
   syncNow(rule?: string): { readonly job: string; readonly done: Promise<CycleResult> } {
-    const { watch } = this.#parts;
-    // The user may have just changed a secret that no event reports.
-    if (rule === undefined && watch.state !== "connected") watch.announce({ path: "", kind: "written" });
     if (this.#running === undefined)
       return this.#start(rule === undefined ? RETRY_ALL : { kind: "rule", name: rule });
     // The cycle that runs may have skipped the rule, because it waits after a failure.
     if (rule !== undefined) this.#trigger();
     return this.#running;
+  }
+
+  secretChanged(path: string): void {
+    const { watch } = this.#parts;
+    // Where the store reports changes, it has reported this one.
+    if (watch.state !== "connected") watch.announce({ path, kind: "written" });
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {

@@ -34,9 +34,11 @@ interface TargetFile {
 export class FilesOfSecret {
   readonly #host: Host;
   readonly #loaded: LoadedConfig;
+  readonly #secretPath: string;
   readonly #files: readonly TargetFile[];
 
-  private constructor(host: Host, loaded: LoadedConfig, files: readonly TargetFile[]) {
+  private constructor(host: Host, loaded: LoadedConfig, secretPath: string, files: readonly TargetFile[]) {
+    this.#secretPath = secretPath;
     this.#host = host;
     this.#loaded = loaded;
     this.#files = files;
@@ -55,7 +57,7 @@ export class FilesOfSecret {
         : `'${BRAND.command} sync' writes it`;
       return { rule: rule.name, path, maker, before: await stampOf(path) };
     });
-    return new FilesOfSecret(host, loaded, await Promise.all(files));
+    return new FilesOfSecret(host, loaded, secretPath, await Promise.all(files));
   }
 
   /**
@@ -63,7 +65,8 @@ export class FilesOfSecret {
    * The secret is stored already: a failure here is printed, and the command does not fail.
    */
   async untilSynced(): Promise<void> {
-    if (this.#files.length === 0) return await this.#tellDaemon();
+    await this.#tellDaemon();
+    if (this.#files.length === 0) return;
     const { cycle, reason } = await this.#cycle();
     for (const { rule, path, maker, before } of this.#files) {
       const isChanged = (await stampOf(path)) !== before;
@@ -82,7 +85,8 @@ export class FilesOfSecret {
     // The daemon notices changes of an embedded store.
     if (store.driver === "embedded" || (!fuse.enabled && !docker.enabled)) return;
     const requests = new DaemonRequests(this.#host, this.#loaded.config);
-    await requests.change("/api/v1/sync", { timeoutMs: TELL_TIMEOUT_MS }).catch(() => undefined);
+    const query = new URLSearchParams({ secret: this.#secretPath });
+    await requests.change(`/api/v1/sync?${query}`, { timeoutMs: TELL_TIMEOUT_MS }).catch(() => undefined);
   }
 
   async #cycle(): Promise<{ readonly cycle?: DaemonCycle; readonly reason?: string }> {

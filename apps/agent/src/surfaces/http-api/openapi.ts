@@ -126,7 +126,12 @@ const OPERATIONS: readonly DescribedOperation[] = [
     },
     {
       headers: CSRF,
-      query: z.object({ wait: z.boolean().optional().describe("Answers at the end of the cycle.") }),
+      query: z.object({
+        wait: z.boolean().optional().describe("Answers at the end of the cycle."),
+        secret: text
+          .optional()
+          .describe("Path of a secret that was just changed: the mount and the volumes look at it again."),
+      }),
     },
   ),
   operation(

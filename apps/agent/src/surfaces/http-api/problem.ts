@@ -312,6 +312,10 @@ export const PROBLEMS = {
     code: "not_found",
     hint: "web.enabled: true starts one.",
   },
+  badSecretPath: {
+    detail: "The parameter secret is not the path of a secret.",
+    code: "bad_path",
+  },
   badEncoding: {
     detail: "The path is not percent-encoded UTF-8.",
     code: "bad_path",

@@ -1,5 +1,6 @@
 import { OPENAPI_PATH } from "@devplat/web-kit";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { checkPath } from "@devplat/secret-store";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { AgentError } from "../../errors.ts";
 import { problemResponse } from "./problem-response.ts";
@@ -98,6 +99,11 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   app.route("/", volumeRoutes(parts, withCsrfToken));
 
   app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {
+    const secret = c.req.query("secret");
+    if (secret !== undefined) {
+      if (!isSecretPath(secret)) return problemResponse(c, PROBLEMS.badSecretPath);
+      view.secretChanged(secret);
+    }
     const { job, done } = view.syncNow();
     logger.info({ job, by: surface }, "sync requested");
     if (c.req.query("wait") !== "true") {
@@ -135,6 +141,15 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     }),
   );
   return app;
+}
+
+function isSecretPath(path: string): boolean {
+  try {
+    checkPath(path);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function attachment(type: string, filename: string): Record<string, string> {

@@ -19,7 +19,7 @@ export interface VolumesTestStand extends AsyncDisposable {
   readonly settings: { -readonly [Key in keyof VolumeSettings]: VolumeSettings[Key] };
   /** Volumes that have told of a change of their files. */
   readonly refreshed: string[];
-  /** Tells the volumes that anything may have changed, as the daemon does when a user has it sync. */
+  /** Tells the volumes that a secret has changed, as the daemon does after `agent secrets`. */
   announce(): void;
   /** Changes who is signed in. */
   signIn(authenticated: boolean): void;
@@ -71,7 +71,7 @@ export async function volumesStand(
     folder,
     settings,
     refreshed,
-    announce: () => secrets.watch.announce({ path: "", kind: "written" }),
+    announce: () => secrets.watch.announce({ path: "demo/a", kind: "written" }),
     signIn: (now) => {
       authenticated = now;
       for (const listener of listeners) listener();

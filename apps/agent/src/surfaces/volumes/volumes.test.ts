@@ -226,7 +226,7 @@ describe("volumes of a store that reports no changes", () => {
     await until(async () => (await read("demo/a.json")).includes('"2"'));
   });
 
-  it("look again when the daemon is told to sync, long before the next poll", async () => {
+  it("look again when a secret is known to have changed, long before the next poll", async () => {
     await polled({ cacheTtlMs: LONG_MS });
     await create();
     await mount("one");

@@ -114,7 +114,9 @@ describe("endpoints: JSON API", () => {
     const cyclesBefore = server.view.cycles;
     assert.equal((await server.send("/api/v1/sync", own())).status, 403);
     assert.equal((await change("POST", "/api/v1/sync")).status, 202);
-    assert.equal(server.view.cycles, cyclesBefore + 1);
+    assert.equal((await change("POST", "/api/v1/sync?secret=demo%2Fapp")).status, 202);
+    assert.equal((await change("POST", "/api/v1/sync?secret=..%2Fapp")).status, 400);
+    assert.equal(server.view.cycles, cyclesBefore + 2);
   });
 
   it("GET /api/v1/csrf: {token} [agent 24.12]", async () => {

@@ -8,6 +8,7 @@ export class MemoryView implements DaemonView {
   #rules: readonly RuleView[] = [];
   /** Result of the next cycles. */
   cycle: () => Promise<CycleResult> = async () => emptyCycle;
+  readonly changedSecrets: string[] = [];
   cycles = 0;
   /** The rule that each cycle was asked for; undefined for all. */
   readonly asked: (string | undefined)[] = [];
@@ -30,6 +31,10 @@ export class MemoryView implements DaemonView {
     this.cycles += 1;
     this.asked.push(rule);
     return { job: `cycle-${this.cycles}`, done: this.cycle() };
+  }
+
+  secretChanged(path: string): void {
+    this.changedSecrets.push(path);
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
