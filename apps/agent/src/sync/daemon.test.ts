@@ -206,7 +206,7 @@ describe("the loop", () => {
     assert.notEqual(daemon.syncNow().job, first.job);
   });
 
-  it("a changed secret of a polled store has the mount and the volumes look at it again", async () => {
+  it("tells the mount and the volumes of a changed secret of a polled store", async () => {
     store.watchFault = new SecretStoreError("unsupported", "no events");
     const daemon = await start();
     await until(() => daemon.status().sync.events === "unsupported");

@@ -86,7 +86,9 @@ export class FilesOfSecret {
     if (store.driver === "embedded" || (!fuse.enabled && !docker.enabled)) return;
     const requests = new DaemonRequests(this.#host, this.#loaded.config);
     const query = new URLSearchParams({ secret: this.#secretPath });
-    await requests.change(`/api/v1/sync?${query}`, { timeoutMs: TELL_TIMEOUT_MS }).catch(() => undefined);
+    await requests
+      .change(`/api/v1/sync?${query.toString()}`, { timeoutMs: TELL_TIMEOUT_MS })
+      .catch(() => undefined);
   }
 
   async #cycle(): Promise<{ readonly cycle?: DaemonCycle; readonly reason?: string }> {

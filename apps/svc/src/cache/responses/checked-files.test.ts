@@ -90,25 +90,29 @@ describe("CheckedFiles", () => {
   it("a file is unchanged as long as only this process sets its time of modification", async () => {
     const files = new CheckedFiles(clock);
     files.written("a", MODIFIED);
-    assert.equal(files.isUnchanged("a"), true);
+    assert.ok(files.unchanged("a"));
     files.seen("a", MODIFIED);
     files.touched("a", MODIFIED + 1000);
     // Another request can see the file before and after the new time is set.
     for (const modified of [MODIFIED, MODIFIED + 1000]) {
       files.seen("a", modified);
-      assert.equal(files.isUnchanged("a"), true);
+      assert.ok(files.unchanged("a"));
     }
     files.touched("a", MODIFIED + 2000);
     files.seen("a", MODIFIED + 1500);
-    assert.equal(files.isUnchanged("a"), false);
+    assert.equal(files.unchanged("a"), undefined);
     files.touched("a", MODIFIED + 3000);
     files.seen("a", MODIFIED + 3000);
-    assert.equal(files.isUnchanged("a"), false);
+    assert.equal(files.unchanged("a"), undefined);
     now += RECHECK_MS;
     assert.equal(await files.isSound("a", MODIFIED + 4000, () => Promise.resolve(true)), true);
-    assert.equal(files.isUnchanged("a"), true);
+    assert.ok(files.unchanged("a"));
+    const isUnchanged = files.unchanged("a");
     files.forget("a");
-    assert.equal(files.isUnchanged("a"), false);
+    assert.equal(files.unchanged("a"), undefined);
+    // The file of a request that has it open.
+    assert.equal(isUnchanged?.(MODIFIED + 4000), true);
+    assert.equal(isUnchanged?.(MODIFIED + 4001), false);
   });
 
   it("a file that was changed while it was checked is not unchanged", async () => {
@@ -118,6 +122,6 @@ describe("CheckedFiles", () => {
     files.seen("a", MODIFIED + 5);
     runs[0]?.resolve(true);
     assert.equal(await sound, true);
-    assert.equal(files.isUnchanged("a"), false);
+    assert.equal(files.unchanged("a"), undefined);
   });
 });

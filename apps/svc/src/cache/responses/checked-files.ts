@@ -37,8 +37,7 @@ export class CheckedFiles {
   /** The file was found with this time of modification. */
   seen(name: string, modifiedMs: number): void {
     const known = this.#files.get(name);
-    if (known !== undefined && !known.modified.some((time) => isSameTime(time, modifiedMs)))
-      known.modified = [];
+    if (known !== undefined) look(known, modifiedMs);
   }
 
   /** This process is about to set the time of modification. Call it after {@link seen}. */
@@ -48,9 +47,14 @@ export class CheckedFiles {
     known.modified = [...known.modified.slice(1 - KNOWN_TIMES), modifiedMs];
   }
 
-  /** Whether no other program has changed the file since it was last checked or written whole, as its times tell. */
-  isUnchanged(name: string): boolean {
-    return (this.#files.get(name)?.modified.length ?? 0) > 0;
+  /**
+   * If no other program has changed the file since it was last checked or written whole, as its times tell, returns a function
+   * that tells whether this is still so. It goes on to work for the open file when the name is forgotten.
+   */
+  unchanged(name: string): ((modifiedMs: number) => boolean) | undefined {
+    const known = this.#files.get(name);
+    if (known === undefined || known.modified.length === 0) return undefined;
+    return (modifiedMs) => look(known, modifiedMs);
   }
 
   forget(name: string): void {
@@ -98,6 +102,12 @@ export class CheckedFiles {
       if (!sound && this.#files.get(name) === known) this.#files.delete(name);
     }
   }
+}
+
+/** @returns whether only this process has changed the file's time of modification */
+function look(known: Checked, modifiedMs: number): boolean {
+  if (!known.modified.some((time) => isSameTime(time, modifiedMs))) known.modified = [];
+  return known.modified.length > 0;
 }
 
 function isSameTime(a: number, b: number): boolean {

@@ -11,13 +11,7 @@ import { CheckedFiles } from "./checked-files.ts";
 import { readAt } from "./file-io.ts";
 import { PendingFile } from "./pending-file.ts";
 import { CORRUPT_SUFFIX, RESPONSES_FOLDER, pendingName, type ResponseFolders } from "./response-folders.ts";
-import type {
-  PendingResponse,
-  ResponseFacts,
-  ResponseStore,
-  SoundFile,
-  StoredResponse,
-} from "./response-store.ts";
+import type { PendingResponse, ResponseFacts, ResponseStore, StoredResponse } from "./response-store.ts";
 import { decodeTrailer, responseIdentity, trailerBytes } from "./response-trailer.ts";
 import type { Slice, Slices } from "./slices.ts";
 import { isSound } from "./verify-response.ts";
@@ -252,7 +246,7 @@ export class FileResponseStore implements ResponseStore {
     };
     return {
       size: file.size,
-      ...(checked.isUnchanged(key) ? { soundFile: this.#soundFile(key, file, checked) } : {}),
+      ...soundFile(file, checked.unchanged(key)),
       crowded: () => slices.crowded,
       slice: (offset) => {
         if (offset === 0 && ready !== undefined) {
@@ -267,16 +261,6 @@ export class FileResponseStore implements ResponseStore {
         ready?.release();
         ready = undefined;
         await file.close();
-      },
-    };
-  }
-
-  #soundFile(key: string, file: OpenFile, checked: CheckedFiles): SoundFile {
-    return {
-      descriptor: file.fd,
-      isStillSound: async (reread) => {
-        checked.seen(key, (await file.stat()).mtimeMs);
-        return checked.isUnchanged(key) && (!reread || (await isSound(file)));
       },
     };
   }
@@ -325,6 +309,17 @@ export class FileResponseStore implements ResponseStore {
     await handle.utimes(now / 1000, now / 1000);
     return now;
   }
+}
+
+/** @param isUnchanged tells by the time of modification whether the file is as it was; undefined: it is not */
+function soundFile(
+  file: OpenFile,
+  isUnchanged: ((modifiedMs: number) => boolean) | undefined,
+): Pick<StoredResponse, "soundFile"> {
+  if (isUnchanged === undefined) return {};
+  const isStillSound = async (reread: boolean): Promise<boolean> =>
+    isUnchanged((await file.stat()).mtimeMs) && (!reread || (await isSound(file)));
+  return { soundFile: { descriptor: file.fd, isStillSound } };
 }
 
 /** @throws StoredDataDamaged */
