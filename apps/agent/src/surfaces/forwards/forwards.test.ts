@@ -123,9 +123,11 @@ describe("forwards over real servers", { timeout: TIMEOUT_MS }, () => {
     await all.stop();
   });
 
-  it("leave no private key and no nonce in the arguments or variables of any process", async () => {
+  it("leave no private key and no nonce in the arguments or variables of any process", async (context) => {
     const all = await forwards();
     all.reconcile([entryFor(sshd)]);
+    // A failure must not leave connections, which would keep the run of all tests.
+    context.after(() => all.stop());
     await phases(all, "connected");
     const { stdout } = await run("ps", ["axww", "-o", "pid,ppid,args"]);
     const ours = new Set([process.pid]);
@@ -137,6 +139,5 @@ describe("forwards over real servers", { timeout: TIMEOUT_MS }, () => {
     });
     assert.ok(own.some((line) => line.includes(station.runtime)));
     assert.doesNotMatch(own.join("\n"), /nonce|PRIVATE KEY/);
-    await all.stop();
   });
 });
