@@ -19,12 +19,6 @@ import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { Upstream } from "../upstream/upstream.ts";
 import type { CacheParts } from "./cache-parts.ts";
 
-/** One for the process: its thread serves all connections. Loaded by the first large response. */
-const FILES = new Late(async () => {
-  const { FileSender } = await import("../http/send-file/file-sender.ts");
-  return new FileSender();
-});
-
 export interface GitAssemblyOptions {
   /** `host.url` */
   readonly hostUrl: string;
@@ -72,6 +66,10 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
   const probes = new RefProbes({ upstream, userAgent, clock });
   const access = new AccessCheck({ probes, refs, objects, clock, hostUrl, grantSeconds, probesPerMinute });
   const known = new RequestCache();
+  const files = new Late(async () => {
+    const { FileSender } = await import("../http/send-file/file-sender.ts");
+    return new FileSender();
+  });
   const uploadPack = new UploadPack({
     upstream,
     bodies: new BodyReaders({ maxBytes: options.gitCommandBytes, idleMs }),
@@ -80,8 +78,8 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     cache,
     outcomes,
     lsRefs: new LsRefsCommand({ upstream, access, outcomes, metrics }),
-    fetch: new FetchCommand({ upstream, access, cache, outcomes, known, files: FILES, logger }),
+    fetch: new FetchCommand({ upstream, access, cache, outcomes, known, files, logger }),
     strict: options.strictLsRefs,
   });
-  return new GitRoutes({ ...routes, cached: { access, cache, uploadPack } });
+  return new GitRoutes({ ...routes, cached: { access, cache, uploadPack, files } });
 }

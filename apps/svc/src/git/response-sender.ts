@@ -117,7 +117,9 @@ export class ResponseSender {
   async #sendRest(file: StoredResponse, sent: number): Promise<boolean> {
     const { soundFile, size } = file;
     if (this.#files === undefined || soundFile === undefined || size < SEND_FILE_BYTES) return false;
-    const files = await this.#files.get();
+    // Where it cannot be loaded, because Node has no way to call the system, all is read.
+    const files = await this.#files.get().catch(() => undefined);
+    if (files === undefined) return false;
     await this.#sending;
     const offset = sent - this.#tail.length;
     const length = size - CHECKED_END_BYTES - offset;

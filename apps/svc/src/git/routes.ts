@@ -1,3 +1,5 @@
+import type { FileSender } from "../http/send-file/file-sender.ts";
+import type { Late } from "../late.ts";
 import { isRedirect, isRefusal } from "../upstream/response-status.ts";
 import type { Logger } from "@devplat/base";
 import { requestedProtocolVersion } from "@devplat/git-protocol";
@@ -37,7 +39,12 @@ export interface GitRoutesParts {
   readonly lfsBatches: BodyReaders;
   /** Undefined: the cache feature is off, and everything passes through. */
   readonly cached:
-    | { readonly access: AccessCheck; readonly cache: GitCache; readonly uploadPack: UploadPack }
+    | {
+        readonly access: AccessCheck;
+        readonly cache: GitCache;
+        readonly uploadPack: UploadPack;
+        readonly files: Late<FileSender>;
+      }
     | undefined;
   readonly logger: Logger;
 }
@@ -66,8 +73,9 @@ export class GitRoutes implements GitHandler {
     }
   }
 
-  /** Closes the connections to the code host. */
+  /** Ends what is being sent, and closes the connections to the code host. */
   async close(): Promise<void> {
+    await (await this.#parts.cached?.files.ifMade())?.close();
     await this.#parts.upstream.close();
   }
 

@@ -10,6 +10,14 @@ export function bindLibc<const Definitions extends FunctionDefinitions>(
   return functions;
 }
 
+/** As {@link bindLibc}, at the first use: a program that never needs the functions does not bind them. */
+export function lateLibc<const Definitions extends FunctionDefinitions>(
+  definitions: Definitions,
+): () => WrappedFunctionsFromDefinitions<Definitions> {
+  let functions: WrappedFunctionsFromDefinitions<Definitions> | undefined;
+  return () => (functions ??= bindLibc(definitions));
+}
+
 /** Linux's error number of the last call that failed, in this thread. Read it immediately after the call. */
 export function lastErrno(): number {
   return getInt32(errnoPlace());

@@ -1,7 +1,11 @@
 import { closeSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
-import { bindLibc } from "@devplat/base/libc";
+import { lateLibc } from "@devplat/base/libc";
 import { descriptorOf } from "@devplat/base/socket-descriptor";
+
+const libc = lateLibc({
+  getsockopt: { arguments: ["int32", "int32", "int32", "buffer", "buffer"], return: "int32" },
+});
 
 /** Linux's numbers (asm-generic/socket.h). */
 const SOL_SOCKET = 1;
@@ -69,21 +73,4 @@ function socketOption(descriptor: number, option: number, bytes: number): Buffer
   length.writeInt32LE(bytes);
   const failed = libc().getsockopt(descriptor, SOL_SOCKET, option, value, length) !== 0;
   return failed || length.readInt32LE(0) !== bytes ? undefined : value;
-}
-
-type GetSocketOption = (
-  descriptor: number,
-  level: number,
-  option: number,
-  value: Buffer,
-  length: Buffer,
-) => number;
-
-let functions: { readonly getsockopt: GetSocketOption } | undefined;
-
-function libc(): { readonly getsockopt: GetSocketOption } {
-  functions ??= bindLibc({
-    getsockopt: { arguments: ["int32", "int32", "int32", "buffer", "buffer"], return: "int32" },
-  });
-  return functions;
 }

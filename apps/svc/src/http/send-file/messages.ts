@@ -27,6 +27,4 @@ export type SendEnd = "sent" | "reread" | "cold" | "gone" | "idle" | "failed";
 export interface SendReport {
   readonly id: number;
   readonly end: SendEnd;
-  /** Linux's error number for `failed`. */
-  readonly errno?: number;
 }

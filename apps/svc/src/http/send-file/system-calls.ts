@@ -1,26 +1,15 @@
-import { bindLibc } from "@devplat/base/libc";
-
-type Calls = ReturnType<typeof bind>;
-
-let calls: Calls | undefined;
+import { lateLibc } from "@devplat/base/libc";
 
 /** System calls that Node has no name for. The first call binds them. @throws where Node cannot call the C library */
-export function systemCalls(): Calls {
-  calls ??= bind();
-  return calls;
-}
-
-function bind() {
-  return bindLibc({
-    close: { arguments: ["int32"], return: "int32" },
-    eventfd: { arguments: ["uint32", "int32"], return: "int32" },
-    fcntl: { arguments: ["int32", "int32", "int32"], return: "int32" },
-    mincore: { arguments: ["pointer", "uint64", "buffer"], return: "int32" },
-    mmap: { arguments: ["pointer", "uint64", "int32", "int32", "int32", "int64"], return: "pointer" },
-    munmap: { arguments: ["pointer", "uint64"], return: "int32" },
-    poll: { arguments: ["buffer", "uint64", "int32"], return: "int32" },
-    read: { arguments: ["int32", "buffer", "uint64"], return: "int32" },
-    sendfile: { arguments: ["int32", "int32", "buffer", "uint64"], return: "int32" },
-    write: { arguments: ["int32", "buffer", "uint64"], return: "int32" },
-  });
-}
+export const systemCalls = lateLibc({
+  close: { arguments: ["int32"], return: "int32" },
+  eventfd: { arguments: ["uint32", "int32"], return: "int32" },
+  fcntl: { arguments: ["int32", "int32", "int32"], return: "int32" },
+  mincore: { arguments: ["pointer", "uint64", "buffer"], return: "int32" },
+  mmap: { arguments: ["pointer", "uint64", "int32", "int32", "int32", "int64"], return: "pointer" },
+  munmap: { arguments: ["pointer", "uint64"], return: "int32" },
+  poll: { arguments: ["buffer", "uint64", "int32"], return: "int32" },
+  read: { arguments: ["int32", "buffer", "uint64"], return: "int32" },
+  sendfile: { arguments: ["int32", "int32", "buffer", "uint64"], return: "int32" },
+  write: { arguments: ["int32", "buffer", "uint64"], return: "int32" },
+});

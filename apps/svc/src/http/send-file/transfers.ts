@@ -88,7 +88,7 @@ export class Transfers {
         const errno = lastErrno();
         if (errno === EINTR) continue;
         if (errno === EAGAIN) return;
-        this.#end(transfer, errno === EPIPE || errno === ECONNRESET ? "gone" : "failed", errno);
+        this.#end(transfer, errno === EPIPE || errno === ECONNRESET ? "gone" : "failed");
         return;
       }
       // The file became shorter.
@@ -107,13 +107,13 @@ export class Transfers {
     }
   }
 
-  #end({ job }: Transfer, end: SendEnd, errno?: number): void {
+  #end({ job }: Transfer, end: SendEnd): void {
     this.#transfers.delete(job.id);
     this.#entries = undefined;
     const { close } = systemCalls();
     close(job.socket);
     close(job.file);
-    this.#report({ id: job.id, end, ...(errno === undefined ? {} : { errno }) });
+    this.#report({ id: job.id, end });
   }
 
   #pollEntries(transfers: readonly Transfer[]): Buffer {
