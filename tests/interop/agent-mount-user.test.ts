@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { describe, it } from "node:test";
 import { readFile } from "node:fs/promises";
 import { run, until } from "@devplat/testkit";
@@ -40,6 +42,29 @@ describe("the daemon of an ordinary user, with a mount by fusermount3", { timeou
     const asked = await quick(...asStranger, "curl", "-sS", "--unix-socket", api, "http://x/api/v1/status");
     assert.notEqual(asked.code, 0);
     assert.equal(asked.stdout, "");
+  });
+
+  it("names the programs with open files when it cannot unmount", async (context) => {
+    const stand = await UserStand.create(context);
+    await stand.start(context);
+    const [program = "", ...words] = [...ORDINARY.words, "sh", "-c", 'exec sleep 60 < "$0"'];
+    const reader = spawn(program, [...words, join(stand.mountpoint, "demo/registry.json")], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    context.after(() => reader.kill("SIGKILL"));
+    const named = new RegExp(
+      `Close the programs that use it: sleep \\(${reader.pid ?? 0}\\)\\. Or run it with --lazy`,
+    );
+    await until(async () =>
+      (await run("readlink", [`/proc/${reader.pid ?? 0}/exe`])).stdout.includes("sleep"),
+    );
+    const refused = await stand.home.agent(["unmount"]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, named);
+    assert.equal(await stand.read(), SHOWN);
+    reader.kill("SIGKILL");
+    await once(reader, "close");
+    assert.match(await stand.home.ok("unmount"), /^Unmounted /);
   });
 
   it("unmounts at its end, and removes what a killed one has left", async (context) => {

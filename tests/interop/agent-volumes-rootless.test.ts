@@ -12,6 +12,7 @@ import {
   type ContainerEngine,
   type OrdinaryUser,
 } from "@devplat/testkit";
+import { assertLinksHarmless, SECRET } from "./agent-volumes-links.ts";
 import { VolumesStand } from "./agent-volumes-stand.ts";
 
 /*
@@ -62,7 +63,6 @@ const box = (volume: string, ...more: string[]): string[] => [
   `${volume}:/run/secrets`,
   ...more,
 ];
-const SECRET = "/run/secrets/demo/registry.json";
 
 describe("container volumes of an ordinary user", { timeout: TIMEOUT_MS }, () => {
   it("are registered in the user's own files [agent 37.12]", async () => {
@@ -152,21 +152,6 @@ describe("container volumes of an ordinary user", { timeout: TIMEOUT_MS }, () =>
     await writeFile(join(precious, "file"), "kept");
     assert.equal((await run("chown", ["-R", String(user.uid), precious])).code, 0);
     await docker.ok(...box("app", "-d", "--name", "hostile", BOX_IMAGE, "sleep", "1000"));
-    const inBox = (script: string): Promise<string> => docker.ok("exec", "hostile", "sh", "-c", script);
-    for (const [at, value] of [
-      ["..data", FIRST],
-      ["demo", SECOND],
-    ] as const) {
-      await inBox(`rm /run/secrets/${at} && ln -s ${precious} /run/secrets/${at}`);
-      await stand.put("demo/registry", `password=${value}`);
-      await until(async () => (await docker.run("exec", "hostile", "cat", SECRET)).stdout.includes(value));
-      assert.deepEqual(await readdir(precious), ["file"]);
-    }
-    await inBox(
-      `rm /run/secrets/..data && ln -s ${precious} /run/secrets/..data && ln -s / /run/secrets/root`,
-    );
-    await docker.ok("rm", "-f", "hostile");
-    assert.deepEqual(await readdir(stand.volume("")), [".volumes-of-agent"]);
-    assert.equal(await readFile(join(precious, "file"), "utf8"), "kept");
+    await assertLinksHarmless(stand, docker, precious, [FIRST, SECOND]);
   });
 });

@@ -43,6 +43,7 @@ import { AppError } from "@devplat/base";
  * - `mount_name_taken`: a rule's file on the mount has the name of a secret's file.
  * - `base_refused`: the base file of a rule cannot be read.
  * - `mount_failed`: the system refused an action on the mount.
+ * - `mount_unsaved`: an unmount would lose texts that the store did not take.
  * - `daemon_unreachable`: no running daemon of this user answers.
  * - `registration_refused`: the volume plugin cannot be registered with a container engine.
  * - `daemon_refused`: the running daemon responds, but could not do the action.
@@ -90,6 +91,7 @@ export type AgentErrorCode =
   | "mount_name_taken"
   | "base_refused"
   | "mount_failed"
+  | "mount_unsaved"
   | "daemon_unreachable"
   | "registration_refused"
   | "daemon_refused";

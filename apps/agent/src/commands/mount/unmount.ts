@@ -43,9 +43,10 @@ async function askDaemon(host: Host, config: Config, path: string, lazy: boolean
     const requests = new DaemonRequests(host, config);
     await requests.change("/api/v1/unmount", { body: { lazy }, timeoutMs: LIMIT_MS });
   } catch (error) {
-    if (error instanceof DaemonRefusal && error.problem === "mount_failed")
-      throw lazy || !error.message.includes("EBUSY") ? error : await busy(path, error.message);
     if (!(error instanceof AgentError)) throw error;
+    if (!(error instanceof DaemonRefusal)) return;
+    if (error.problem === "mount_unsaved") throw error;
+    if (error.problem === "mount_failed") throw lazy ? error : await busy(path, error.message);
   }
 }
 

@@ -54,7 +54,11 @@ export function mountRoutes(
 }
 
 /** Why the mount was not changed, for the API and the pages. */
-export function mountProblem({ message, hint }: AgentError): Problem {
+export function mountProblem({ code, message, hint }: AgentError): Problem {
   const detail = `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
-  return { code: "mount_failed", detail, ...(hint !== undefined && { hint }) };
+  return {
+    code: code === "mount_unsaved" ? code : "mount_failed",
+    detail,
+    ...(hint !== undefined && { hint }),
+  };
 }

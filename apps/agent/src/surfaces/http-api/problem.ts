@@ -101,6 +101,11 @@ export const PROBLEM_TYPES = {
     "The filesystem cannot be mounted or unmounted now.",
     "'agent doctor' tries what the mount needs.",
   ),
+  mount_unsaved: kind(
+    409,
+    "An unmount would lose texts that the store did not take.",
+    "Copy them out of the mount, or remove them there. A lazy unmount does not ask.",
+  ),
   volumes_off: kind(
     404,
     "Container volumes are off.",
@@ -311,10 +316,6 @@ export const PROBLEMS = {
     detail: "This daemon has no web UI.",
     code: "not_found",
     hint: "web.enabled: true starts one.",
-  },
-  badSecretPath: {
-    detail: "The parameter secret is not the path of a secret.",
-    code: "bad_path",
   },
   badEncoding: {
     detail: "The path is not percent-encoded UTF-8.",

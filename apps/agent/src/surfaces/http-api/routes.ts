@@ -101,7 +101,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {
     const secret = c.req.query("secret");
     if (secret !== undefined) {
-      if (!isSecretPath(secret)) return problemResponse(c, PROBLEMS.badSecretPath);
+      checkPath(secret);
       view.secretChanged(secret);
     }
     const { job, done } = view.syncNow();
@@ -141,15 +141,6 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     }),
   );
   return app;
-}
-
-function isSecretPath(path: string): boolean {
-  try {
-    checkPath(path);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function attachment(type: string, filename: string): Record<string, string> {

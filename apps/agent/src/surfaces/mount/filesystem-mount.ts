@@ -117,7 +117,7 @@ export class FilesystemMount {
   /**
    * Stores what can be stored, and unmounts, because a person wants it. After a lazy unmount open files go on.
    *
-   * @throws AgentError `mount_failed` while files are open or texts would be lost, unless `lazy`
+   * @throws AgentError `mount_failed` while files are open, `mount_unsaved` if texts would be lost; neither if `lazy`
    */
   async unmount(lazy: boolean): Promise<void> {
     if (this.#state.state === "mounted") {
@@ -157,14 +157,14 @@ export class FilesystemMount {
     limit.abort();
   }
 
-  /** @throws AgentError `mount_failed` if there are texts that the store did not take */
+  /** @throws AgentError `mount_unsaved` if there are texts that the store did not take */
   #refuseLoss(): void {
     const { unsaved } = this.#report;
     if (unsaved.length === 0) return;
     const named = unsaved.slice(0, MAX_NAMED).map(({ path }) => path);
     const more = unsaved.length > MAX_NAMED ? ` and ${unsaved.length - MAX_NAMED} more` : "";
     throw new AgentError(
-      "mount_failed",
+      "mount_unsaved",
       `an unmount would lose what is not stored: ${named.join(", ")}${more}`,
       {
         hint: "Copy it out of the mount, or remove it there. A lazy unmount does not ask.",

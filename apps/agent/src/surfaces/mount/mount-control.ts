@@ -6,7 +6,7 @@ export interface MountControl {
    * Stores what can be stored, and unmounts until `mount` or the next start.
    *
    * @param lazy also while files are open: it disappears now, and ends with the last of them
-   * @throws AgentError `mount_failed` while files are open or texts would be lost, unless `lazy`; after other failures
+   * @throws AgentError `mount_failed` while files are open, and after other failures; `mount_unsaved` if texts would be lost
    */
   unmount(lazy: boolean): Promise<void>;
 }
