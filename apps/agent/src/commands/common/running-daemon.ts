@@ -34,6 +34,7 @@ export interface DaemonCycle {
  * Has the running daemon do a cycle, over its API socket or its web port.
  * @param socketPath its API socket; undefined where the configuration has none
  * @param timeoutMs for the cycle, in milliseconds
+ * @param secret path of a secret that was just changed: the mount and the volumes look at it again
  * @returns undefined if no daemon can be reached this way
  * @throws AgentError `daemon_refused` if it could not do one
  */
@@ -41,9 +42,11 @@ export async function syncByDaemon(
   runtimeFolder: string,
   socketPath: string | undefined,
   timeoutMs: number = CYCLE_TIMEOUT_MS,
+  secret?: string,
 ): Promise<DaemonCycle | undefined> {
   const daemon = new DaemonClient(runtimeFolder, socketPath);
-  const response = await daemon.change("/api/v1/sync?wait=true", { timeoutMs });
+  const query = new URLSearchParams({ wait: "true", ...(secret !== undefined && { secret }) });
+  const response = await daemon.change(`/api/v1/sync?${query.toString()}`, { timeoutMs });
   const seen = response && statusSchema.safeParse((await daemon.get("/api/v1/status"))?.body);
   if (seen?.success !== true) return undefined;
   const { rules, store } = seen.data;
@@ -63,16 +66,18 @@ export async function syncByDaemon(
 /**
  * Has the running daemon do a cycle that begins after this call, so that it knows what was changed before.
  * @param timeoutMs for a cycle, in milliseconds
+ * @param secret see {@link syncByDaemon}
  * @throws AgentError as {@link syncByDaemon}
  */
 export async function freshCycle(
   { places }: Host,
   { config: { api } }: LoadedConfig,
   timeoutMs?: number,
+  secret?: string,
 ): Promise<DaemonCycle | undefined> {
   const socketPath = api.enabled ? apiSocketPath(places, api) : undefined;
   const now = Date.now();
-  const cycle = await syncByDaemon(places.runtime, socketPath, timeoutMs);
+  const cycle = await syncByDaemon(places.runtime, socketPath, timeoutMs, secret);
   // A cycle that was running may have read the store before the change.
   const isOld = cycle !== undefined && Date.parse(cycle.result.started_at) < now;
   return isOld ? await syncByDaemon(places.runtime, socketPath, timeoutMs) : cycle;

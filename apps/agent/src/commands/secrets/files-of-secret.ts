@@ -65,8 +65,7 @@ export class FilesOfSecret {
    * The secret is stored already: a failure here is printed, and the command does not fail.
    */
   async untilSynced(): Promise<void> {
-    await this.#tellDaemon();
-    if (this.#files.length === 0) return;
+    if (this.#files.length === 0) return await this.#tellDaemon();
     const { cycle, reason } = await this.#cycle();
     for (const { rule, path, maker, before } of this.#files) {
       const isChanged = (await stampOf(path)) !== before;
@@ -79,7 +78,7 @@ export class FilesOfSecret {
     }
   }
 
-  /** Has the daemon show the secret on its mount and in its volumes before the next poll. Never rejects. */
+  /** Without a file to wait for: has the daemon show the secret on its mount and in its volumes before the next poll. Never rejects. */
   async #tellDaemon(): Promise<void> {
     const { store, fuse, docker } = this.#loaded.config;
     // The daemon notices changes of an embedded store.
@@ -93,7 +92,7 @@ export class FilesOfSecret {
 
   async #cycle(): Promise<{ readonly cycle?: DaemonCycle; readonly reason?: string }> {
     try {
-      const cycle = await freshCycle(this.#host, this.#loaded, WAIT_MS);
+      const cycle = await freshCycle(this.#host, this.#loaded, WAIT_MS, this.#secretPath);
       if (cycle !== undefined) return { cycle };
       return {};
     } catch (error) {

@@ -42,7 +42,7 @@ interface Entry {
 }
 
 /** Called for each directory that is read: how many of its names no file can have. The path of a folder ends in `/`. */
-export type OmittedNames = (path: string, count: number) => void;
+export type OnOmitted = (path: string, count: number) => void;
 
 export interface ContentsOptions {
   readonly ttlMs: number;
@@ -56,7 +56,7 @@ export interface ContentsOptions {
 export class Contents {
   readonly #requests: Requests;
   readonly #timers: Timers;
-  readonly #onOmitted: OmittedNames;
+  readonly #onOmitted: OnOmitted;
   readonly #entries: BoundedMap<string, Entry>;
   readonly #running = new Map<string, Promise<Kept<unknown>>>();
   #options: ContentsOptions;
@@ -64,7 +64,7 @@ export class Contents {
   #changes = 0;
   #cleaning = false;
 
-  constructor(requests: Requests, timers: Timers, options: ContentsOptions, onOmitted: OmittedNames) {
+  constructor(requests: Requests, timers: Timers, options: ContentsOptions, onOmitted: OnOmitted) {
     this.#onOmitted = onOmitted;
     this.#requests = requests;
     this.#timers = timers;

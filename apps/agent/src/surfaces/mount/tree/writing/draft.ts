@@ -15,6 +15,9 @@ export interface DraftBase {
   readonly bytes: Buffer | undefined;
 }
 
+/** Base of bytes that replace nothing. */
+export const NO_BASE: DraftBase = { version: 0, bytes: undefined };
+
 /** A name below the mountpoint. */
 export interface Place {
   /** Path of the directory, without a slash at either end. */

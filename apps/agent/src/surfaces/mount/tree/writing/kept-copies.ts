@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import type { FileError } from "../file-error.ts";
 import { isFileName } from "../file-names.ts";
 import type { KernelCache } from "../kernel-cache.ts";
-import { Draft, pathOfPlace, type Place } from "./draft.ts";
+import { Draft, NO_BASE, pathOfPlace, type Place } from "./draft.ts";
 import { FileBuffer } from "./file-buffer.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 import type { Overlay } from "./overlay.ts";
@@ -33,7 +33,7 @@ export class KeptCopies {
     for (;;) {
       try {
         const buffer = new FileBuffer(bytes, Number.MAX_SAFE_INTEGER, budget);
-        const copy = new Draft(buffer, place, undefined, { version: 0, bytes: undefined }, nowMs());
+        const copy = new Draft(buffer, place, undefined, NO_BASE, nowMs());
         overlay.add(copy, place);
         this.#copies.set(copy, reasonOf(error));
         break;

@@ -8,7 +8,7 @@ import type { ReadVersions } from "../read-versions.ts";
 import { pathOf, type DirectoryNode, type FileSource, type StoredSource } from "../nodes.ts";
 import { isConflict, type Committer } from "./committer.ts";
 import type { DirectoryRenames } from "./directory-renames.ts";
-import { Draft, type DraftBase, type DraftTarget, type Place } from "./draft.ts";
+import { Draft, NO_BASE, type DraftBase, type DraftTarget, type Place } from "./draft.ts";
 import { FileBuffer } from "./file-buffer.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 import type { NewFiles } from "./new-files.ts";
@@ -46,8 +46,6 @@ interface End {
   /** A file in memory. */
   readonly draft: Draft | undefined;
 }
-
-const NOTHING: DraftBase = { version: 0, bytes: undefined };
 
 /** Renames: of files in memory onto secrets, of secrets to backups, and of secrets and fields to other names. */
 export class Renames {
@@ -141,7 +139,7 @@ export class Renames {
     }
     // A name that a secret has in the store, but that no new secret can have.
     if (target === undefined) throw new FileError("EACCES");
-    const base = isNew ? NOTHING : (hidden ?? (await this.#lastSeen(directory, place.name, stored)));
+    const base = isNew ? NO_BASE : (hidden ?? (await this.#lastSeen(directory, place.name, stored)));
     const isRestored = hidden?.bytes !== undefined && draft.buffer.copy().equals(hidden.bytes);
     if (!isRestored) await this.#store(draft, target, base, place);
     overlay.show(place);
@@ -176,7 +174,7 @@ export class Renames {
     const { bytes, version = 0, modifiedMs } = (await directories.content(stored)).value;
     const seen = await this.#lastSeen(directory, place.name, stored);
     const buffer = new FileBuffer(bytes, Number.MAX_SAFE_INTEGER, memoryBudget);
-    const backup = new Draft(buffer, newPlace, undefined, NOTHING, nowMs());
+    const backup = new Draft(buffer, newPlace, undefined, NO_BASE, nowMs());
     backup.modifiedMs = modifiedMs;
     overlay.add(backup, newPlace);
     const base = { version: Math.min(version, seen.version), bytes };
@@ -188,7 +186,7 @@ export class Renames {
     const { contents, committer, overlay, kernelCache } = this.#parts;
     const base =
       target.stored === undefined
-        ? NOTHING
+        ? NO_BASE
         : (target.hidden ?? (await this.#lastSeen(target.directory, target.place.name, target.stored)));
     const { value } = await contents.renewed(oldPath);
     await committer.write(path, printJson(value.fields), base.version);

@@ -9,7 +9,7 @@ import { pathOf, type DirectoryNode, type FileContent, type FileNode } from "../
 import type { OpenAudit } from "../open-audit.ts";
 import { DONE, type OpenHandle, type Reply } from "../reply.ts";
 import type { Committer } from "./committer.ts";
-import { Draft, type DraftBase, type DraftTarget, type Place } from "./draft.ts";
+import { Draft, NO_BASE, type DraftBase, type DraftTarget, type Place } from "./draft.ts";
 import { FileBuffer } from "./file-buffer.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 import type { NewFiles } from "./new-files.ts";
@@ -49,8 +49,6 @@ export interface WriteFilesParts {
   readonly handleBudget: MemoryBudget;
   readonly nowMs: () => number;
 }
-
-const NOTHING: DraftBase = { version: 0, bytes: undefined };
 
 /** Files that are written: each open of a secret has bytes of its own, and a file in memory has its bytes for all. */
 export class WriteFiles {
@@ -103,7 +101,7 @@ export class WriteFiles {
       reopenings.add(parent, name, pid);
       throw new FileError("ESTALE");
     }
-    const draft = this.#newDraft(place, targets.ofNew(parent, name), hidden ?? NOTHING);
+    const draft = this.#newDraft(place, targets.ofNew(parent, name), hidden ?? NO_BASE);
     draft.isReplacement = draft.target !== undefined && removedNames.has(place);
     if (hidden === undefined) overlay.add(draft, place);
     else {
