@@ -5,7 +5,7 @@ import { SECURITY_HEADERS } from "@devplat/web-kit";
 import type { Hono } from "hono";
 import { refuse } from "./problem-response.ts";
 import type { Environment } from "./environment.ts";
-import { PROBLEMS, type Problem } from "./problem.ts";
+import { PROBLEMS, type Problem } from "./problems/problem.ts";
 import { pathOf } from "./request-checks.ts";
 
 /**

@@ -3,7 +3,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import type { z } from "zod";
 import type { Environment } from "./environment.ts";
 import { refuseLargeBody } from "./refuse-large-body.ts";
-import { PROBLEMS, type Problem } from "./problem.ts";
+import { PROBLEMS, type Problem } from "./problems/problem.ts";
 import { problemResponse } from "./problem-response.ts";
 
 /** Maximum body of a request that carries no secret's document, in bytes. */

@@ -5,7 +5,7 @@ import type { MountControl } from "../mount/mount-control.ts";
 import { unmountBody } from "../mount/mount-request.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { BodyFault, jsonBody, smallBodyLimit } from "./json-body.ts";
-import { PROBLEMS, type Problem } from "./problem.ts";
+import { PROBLEMS, type Problem } from "./problems/problem.ts";
 import { problemResponse } from "./problem-response.ts";
 
 /**

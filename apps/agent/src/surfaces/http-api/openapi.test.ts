@@ -18,7 +18,7 @@ import {
   type TestServer,
 } from "../web/server.test-kit.ts";
 import type { Json } from "@devplat/web-kit/openapi";
-import { PROBLEM_TYPES } from "./problem.ts";
+import { PROBLEM_TYPES } from "./problems/problem.ts";
 import { apiRoutes } from "./routes.ts";
 import { schemaFaults } from "./schema.test-kit.ts";
 import { AgentError } from "../../errors.ts";

@@ -14,7 +14,7 @@ import { consentBody, newRemoteBody, remoteEditBody, repinBody } from "../forwar
 import { sshAgentStatusSchema } from "../../ssh-agent-view.ts";
 import { answerBody, unlockBody } from "../ssh-agent/ssh-agent-request.ts";
 import { unmountBody } from "../mount/mount-request.ts";
-import { PROBLEM_TYPES } from "./problem.ts";
+import { PROBLEM_TYPES } from "./problems/problem.ts";
 
 /** Description of an operation. Left out: everything that is the same for all of them. */
 type Details = Pick<DescribedOperation, "parameters" | "query" | "body"> & {

@@ -8,7 +8,7 @@ import type { LocalActions } from "../peer-actions/local-actions.ts";
 import { refuseLargeBody } from "./refuse-large-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import type { ApiParts, Environment } from "./environment.ts";
-import { PROBLEMS } from "./problem.ts";
+import { PROBLEMS } from "./problems/problem.ts";
 
 /** Response to an action that was done. */
 const DONE: Readonly<Record<ActionKind, string>> = {

@@ -3,7 +3,7 @@ import { consentBody, emptyBody } from "../forwards/remote-request.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { BodyFault, jsonBody, smallBodyLimit } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
-import { PROBLEMS } from "./problem.ts";
+import { PROBLEMS } from "./problems/problem.ts";
 
 const PEER_SOCKET = "/api/v1/peer-socket";
 /**

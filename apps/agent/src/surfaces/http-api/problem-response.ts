@@ -8,7 +8,7 @@ import {
   type Problem,
   type ProblemExtensions,
   type ProblemStatus,
-} from "./problem.ts";
+} from "./problems/problem.ts";
 
 /** A host that waits for consent asks again after this, in seconds. */
 const CONSENT_RETRY_SECONDS = 2;

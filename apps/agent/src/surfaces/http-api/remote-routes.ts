@@ -11,8 +11,8 @@ import {
 import type { ApiParts, Environment } from "./environment.ts";
 import { BodyFault, jsonBody, smallBodyLimit } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
-import { PROBLEMS } from "./problem.ts";
-import { remoteProblem, unconfirmedKeyProblem } from "./remote-problem.ts";
+import { PROBLEMS } from "./problems/problem.ts";
+import { remoteProblem, unconfirmedKeyProblem } from "./problems/remote-problem.ts";
 
 const REMOTES = "/api/v1/ssh/remotes";
 const REMOTE = `${REMOTES}/:host`;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isLoopbackHost, isOwnOrigin, targetFault } from "@devplat/web-kit";
-import { PROBLEMS, type Problem } from "./problem.ts";
+import { PROBLEMS, type Problem } from "./problems/problem.ts";
 
 /** A request body may have this many bytes (spec/agent.md section 6). */
 export const MAX_BODY_BYTES = 1024 * 1024;

@@ -11,7 +11,7 @@ import { mountRoutes } from "./mount-routes.ts";
 import { metricsText } from "./status/metrics.ts";
 import { peerRoutes } from "./peer-routes.ts";
 import { peerSocketApiRoutes } from "./peer-socket-routes.ts";
-import { PROBLEMS } from "./problem.ts";
+import { PROBLEMS } from "./problems/problem.ts";
 import { remoteRoutes } from "./remote-routes.ts";
 import { secretRoutes } from "./secret-routes.ts";
 import { volumeRoutes } from "./volume-routes.ts";

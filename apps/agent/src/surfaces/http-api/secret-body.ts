@@ -1,6 +1,6 @@
 import { JsonError, isMap, parseJson, type Fields } from "@devplat/secret-store";
 import { isJson, utf8Text } from "./json-body.ts";
-import { PROBLEMS, type Problem } from "./problem.ts";
+import { PROBLEMS, type Problem } from "./problems/problem.ts";
 
 /** The result, or the reason for the refusal. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: Problem };

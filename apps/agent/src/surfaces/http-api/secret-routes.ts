@@ -5,7 +5,7 @@ import { storePath } from "../../secrets/url-path.ts";
 import { problemResponse } from "./problem-response.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { pathOf } from "./request-checks.ts";
-import { PROBLEMS, type Problem } from "./problem.ts";
+import { PROBLEMS, type Problem } from "./problems/problem.ts";
 import { parseIfMatch, parseSecretBody } from "./secret-body.ts";
 
 const PREFIX = "/api/v1/secrets/";

@@ -7,7 +7,7 @@ import { answerBody, unlockBody } from "../ssh-agent/ssh-agent-request.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { BodyFault, jsonBody, smallBodyLimit } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
-import { PROBLEMS, type Problem, type ProblemCode } from "./problem.ts";
+import { PROBLEMS, type Problem, type ProblemCode } from "./problems/problem.ts";
 
 const SSH_AGENT = "/api/v1/ssh-agent";
 /** Time limit of a look-up in the store, in milliseconds. */

@@ -4,7 +4,7 @@ import { VolumeError } from "../volumes/errors/volume-error.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { BodyFault, jsonBody, smallBodyLimit } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
-import { PROBLEMS } from "./problem.ts";
+import { PROBLEMS } from "./problems/problem.ts";
 
 /**
  * Container volumes over the JSON API. Their state is part of `/api/v1/status`.

@@ -10,7 +10,7 @@ import { loanSettings, type TokenLender } from "../forwards/tokens/token-lender.
 import { closeServer, createBoundedServer } from "../listening/bounded-server.ts";
 import type { ApiParts } from "../http-api/environment.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
-import type { Problem } from "../http-api/problem.ts";
+import type { Problem } from "../http-api/problems/problem.ts";
 import { requestFault } from "../http-api/request-checks.ts";
 import { peerSocketRoutes } from "./routes.ts";
 import { tokenRoute } from "./token-route.ts";

@@ -3,7 +3,7 @@ import { refuseLargeBody } from "../http-api/refuse-large-body.ts";
 import { problemResponse } from "../http-api/problem-response.ts";
 import { readiness } from "../http-api/status/health.ts";
 import { peerRoutes } from "../http-api/peer-routes.ts";
-import { PROBLEMS } from "../http-api/problem.ts";
+import { PROBLEMS } from "../http-api/problems/problem.ts";
 import { apiRoutes } from "../http-api/routes.ts";
 import { storeProblem } from "../http-api/problems/store-problem.ts";
 import type { ApiParts, Environment } from "../http-api/environment.ts";

@@ -5,7 +5,7 @@ import { closeServer, createBoundedServer } from "../listening/bounded-server.ts
 import type { Environment } from "../http-api/environment.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Surface, SurfaceStatus } from "../surface.ts";
-import type { Problem } from "../http-api/problem.ts";
+import type { Problem } from "../http-api/problems/problem.ts";
 import { requestFault } from "../http-api/request-checks.ts";
 import { ListeningPlace } from "../listening/listening-place.ts";
 

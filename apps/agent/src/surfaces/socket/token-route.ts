@@ -5,7 +5,7 @@ import type { LentToken } from "../forwards/tokens/child-tokens.ts";
 import type { ApiParts, Environment } from "../http-api/environment.ts";
 import { headersOnly } from "../http-api/headers-only.ts";
 import { problemResponse } from "../http-api/problem-response.ts";
-import { PROBLEMS, type Problem } from "../http-api/problem.ts";
+import { PROBLEMS, type Problem } from "../http-api/problems/problem.ts";
 import { storeProblem } from "../http-api/problems/store-problem.ts";
 
 /**

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { bindLocalhost, systemCode, type Clock } from "@devplat/base";
 import { closeServer, createBoundedServer } from "../listening/bounded-server.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
-import type { Problem } from "../http-api/problem.ts";
+import type { Problem } from "../http-api/problems/problem.ts";
 import type { Surface, SurfaceStatus } from "../surface.ts";
 import { AgentError } from "../../errors.ts";
 import { MAX_WEB_CONNECTIONS, type Connections } from "./connections.ts";

@@ -1,4 +1,4 @@
-import type { Problem } from "../problem.ts";
+import type { Problem } from "./problem.ts";
 
 /** Endpoints of earlier versions, and what to use instead. */
 const REMOVED: readonly (readonly [path: RegExp, replacement: string])[] = [

@@ -1,5 +1,5 @@
 import { SecretStoreError } from "@devplat/secret-store";
-import { PROBLEMS, type Problem } from "../problem.ts";
+import { PROBLEMS, type Problem } from "./problem.ts";
 
 /** The problem for an error of the secrets store; undefined for another error. */
 export function storeProblem(error: unknown): Problem | undefined {

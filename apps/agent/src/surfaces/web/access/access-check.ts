@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { readCookie } from "@devplat/web-kit";
 import type { AccessCheck } from "../../http-api/environment.ts";
-import { PROBLEMS, type Problem } from "../../http-api/problem.ts";
+import { PROBLEMS, type Problem } from "../../http-api/problems/problem.ts";
 import { pathOf, requestFault } from "../../http-api/request-checks.ts";
 import type { PortGuard } from "./port-guard.ts";
 import type { Sessions } from "./sessions.ts";

@@ -1,5 +1,5 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import { documentOf, type Problem } from "../../http-api/problem.ts";
+import { documentOf, type Problem } from "../../http-api/problems/problem.ts";
 import type { AgentStatus } from "../../../status.ts";
 import { plainPage, sectionOf, sitePage } from "./layout.ts";
 

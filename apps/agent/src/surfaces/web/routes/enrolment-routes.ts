@@ -1,7 +1,7 @@
 import { Secret } from "@devplat/base";
 import { Hono, type Context } from "hono";
 import type { Environment } from "../../http-api/environment.ts";
-import { PROBLEMS } from "../../http-api/problem.ts";
+import { PROBLEMS } from "../../http-api/problems/problem.ts";
 import { AgentError, publicMessage } from "../../../errors.ts";
 import { storePath } from "../../../secrets/url-path.ts";
 import { isFromOwnPage, pathOf } from "../../http-api/request-checks.ts";

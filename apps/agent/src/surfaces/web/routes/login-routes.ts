@@ -3,7 +3,7 @@ import { readCookie, sessionCookie } from "@devplat/web-kit";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { LOGIN_LIMIT_MS } from "../../../auth/login/login-flow.ts";
 import { headersOnly } from "../../http-api/headers-only.ts";
-import { PROBLEMS, documentOf, type Problem } from "../../http-api/problem.ts";
+import { PROBLEMS, documentOf, type Problem } from "../../http-api/problems/problem.ts";
 import { storeProblem } from "../../http-api/problems/store-problem.ts";
 import { AgentError, publicMessage } from "../../../errors.ts";
 import type { Environment } from "../../http-api/environment.ts";

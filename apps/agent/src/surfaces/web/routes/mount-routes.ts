@@ -2,7 +2,7 @@ import { Hono, type Context } from "hono";
 import { AgentError } from "../../../errors.ts";
 import { mountProblem } from "../../http-api/mount-routes.ts";
 import type { Environment } from "../../http-api/environment.ts";
-import { PROBLEMS } from "../../http-api/problem.ts";
+import { PROBLEMS } from "../../http-api/problems/problem.ts";
 import type { MountControl } from "../../mount/mount-control.ts";
 import type { Announcement } from "../pages/announcements.ts";
 import { MOUNT_URL, UNMOUNT_URL } from "../pages/mount/mount-card.ts";

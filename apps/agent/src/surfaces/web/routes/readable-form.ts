@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from "hono";
 import type { Environment } from "../../http-api/environment.ts";
-import { PROBLEMS } from "../../http-api/problem.ts";
+import { PROBLEMS } from "../../http-api/problems/problem.ts";
 import { parseForm } from "../../peer-actions/form.ts";
 import { REPLACEMENT } from "../../../secrets/form-text.ts";
 import { problemResponse } from "./responses.ts";

@@ -6,7 +6,7 @@ import {
   problemStatus,
 } from "../../http-api/problem-response.ts";
 import type { Environment } from "../../http-api/environment.ts";
-import type { Problem } from "../../http-api/problem.ts";
+import type { Problem } from "../../http-api/problems/problem.ts";
 import { draftOf } from "./draft.ts";
 import { problemPage, siteProblemPage } from "../pages/problem-page.ts";
 import { unsavedPage } from "../pages/secrets/unsaved-page.ts";

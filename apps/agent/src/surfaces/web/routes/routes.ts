@@ -5,7 +5,7 @@ import { sessionCookie, type EventFrame } from "@devplat/web-kit";
 import { NOT_TRIED_YET } from "../../../auth/sign-in.ts";
 import { headersOnly } from "../../http-api/headers-only.ts";
 import { readiness } from "../../http-api/status/health.ts";
-import { PROBLEMS } from "../../http-api/problem.ts";
+import { PROBLEMS } from "../../http-api/problems/problem.ts";
 import { removedEndpoint } from "../../http-api/problems/removed.ts";
 import { apiRoutes } from "../../http-api/routes.ts";
 import { storeProblem } from "../../http-api/problems/store-problem.ts";

@@ -8,7 +8,7 @@ import {
 } from "@devplat/secret-store";
 import { html } from "@devplat/web-kit";
 import type { Context } from "hono";
-import { PROBLEMS, type Problem } from "../../http-api/problem.ts";
+import { PROBLEMS, type Problem } from "../../http-api/problems/problem.ts";
 import type { CopyOutcome } from "../../../desktop/clipboard.ts";
 import {
   addField,

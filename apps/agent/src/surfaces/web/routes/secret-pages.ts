@@ -1,7 +1,7 @@
 import { checkPath, SecretStoreError, type SecretDocument, type SecretMetadata } from "@devplat/secret-store";
 import { html } from "@devplat/web-kit";
 import type { Context } from "hono";
-import { PROBLEMS } from "../../http-api/problem.ts";
+import { PROBLEMS } from "../../http-api/problems/problem.ts";
 import { isFromForeignPage } from "../../http-api/request-checks.ts";
 import { searchNames } from "../../../secrets/search-names.ts";
 import type { SecretEditor } from "../../../secrets/secret-editor.ts";

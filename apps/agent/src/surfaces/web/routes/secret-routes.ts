@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import { PROBLEMS } from "../../http-api/problem.ts";
+import { PROBLEMS } from "../../http-api/problems/problem.ts";
 import { storePath } from "../../../secrets/url-path.ts";
 import type { Environment } from "../../http-api/environment.ts";
 import { pathOf } from "../../http-api/request-checks.ts";

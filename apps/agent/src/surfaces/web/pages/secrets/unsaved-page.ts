@@ -1,5 +1,5 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import { documentOf, type Problem } from "../../../http-api/problem.ts";
+import { documentOf, type Problem } from "../../../http-api/problems/problem.ts";
 import { carriedText } from "../../../../secrets/form-text.ts";
 import { lastName } from "../../../../secrets/url-path.ts";
 import type { AgentStatus } from "../../../../status.ts";

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
 import type { Environment } from "../../../http-api/environment.ts";
-import { PROBLEMS } from "../../../http-api/problem.ts";
+import { PROBLEMS } from "../../../http-api/problems/problem.ts";
 import { announcementText } from "../../pages/announcements.ts";
 import { LATE_ANSWER } from "../../pages/remotes/lent-tokens-card.ts";
 import { PEER_SOCKET_PAGE } from "../../pages/remotes/links.ts";

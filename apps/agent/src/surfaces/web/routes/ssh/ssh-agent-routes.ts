@@ -4,7 +4,7 @@ import { Hono, type Context } from "hono";
 import { publicMessage } from "../../../../errors.ts";
 import type { SshAgentIdentityView } from "../../../../ssh-agent-view.ts";
 import type { Environment } from "../../../http-api/environment.ts";
-import { PROBLEMS } from "../../../http-api/problem.ts";
+import { PROBLEMS } from "../../../http-api/problems/problem.ts";
 import { AgentRefusal } from "../../../ssh-agent/agent-refusal.ts";
 import type { SshAgentControl } from "../../../ssh-agent/ssh-agent-control.ts";
 import { announcementText, type Announcement } from "../../pages/announcements.ts";

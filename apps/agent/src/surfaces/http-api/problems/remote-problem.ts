@@ -1,9 +1,9 @@
 import { AppError } from "@devplat/base";
 import { SecretStoreError } from "@devplat/secret-store";
-import { AgentError } from "../../errors.ts";
-import { ForwardError, RemotesFileError } from "../forwards/errors/forward-error.ts";
-import type { OfferedKey } from "../forwards/host-keys.ts";
-import { ConnectionError } from "../forwards/openssh/failure.ts";
+import { AgentError } from "../../../errors.ts";
+import { ForwardError, RemotesFileError } from "../../forwards/errors/forward-error.ts";
+import type { OfferedKey } from "../../forwards/host-keys.ts";
+import { ConnectionError } from "../../forwards/openssh/failure.ts";
 import type { Problem, ProblemCode, ProblemExtensions } from "./problem.ts";
 
 /** A problem with its further members. */

@@ -4,8 +4,8 @@ import {
   type ProblemDocument,
   type ProblemTypes,
 } from "@devplat/web-kit";
-import type { OfferedKeyView } from "../../remote-view.ts";
-import type { FailureClass } from "../forwards/openssh/failure.ts";
+import type { OfferedKeyView } from "../../../remote-view.ts";
+import type { FailureClass } from "../../forwards/openssh/failure.ts";
 
 /** A kind of problem. @param hint what to do, where it is the same for each */
 function kind<const Status extends number>(
