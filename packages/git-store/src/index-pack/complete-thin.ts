@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
-import { crc32, deflateSync } from "node:zlib";
+import { crc32 } from "node:zlib";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import type { RawObject } from "../pack/base-cache.ts";
+import { deflateShort } from "../pack/deflate.ts";
 import { GitStoreError } from "../errors.ts";
 import { oidBytes } from "../object-format.ts";
 import { hexAt } from "../oid.ts";
@@ -92,7 +93,7 @@ export function appendBases(
       throw new GitStoreError("missing_base", `complete pack: ${oid} was removed from the store`, { oid });
     const header = Buffer.alloc(10);
     const headerEnd = encodeTypeAndSize(header, 0, base.type, base.content.length);
-    const bytes = Buffer.concat([header.subarray(0, headerEnd), deflateSync(base.content)]);
+    const bytes = Buffer.concat([header.subarray(0, headerEnd), deflateShort(base.content)]);
     writeFully(fd, bytes, offset);
     const entry = count + i;
     longer.types[entry] = base.type;

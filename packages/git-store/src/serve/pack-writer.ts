@@ -1,7 +1,8 @@
 import { promisify } from "node:util";
-import { deflate, deflateSync } from "node:zlib";
+import { deflate } from "node:zlib";
 import { GitStoreError } from "../errors.ts";
 import { oidBytes, OFS_DELTA, REF_DELTA } from "../object-format.ts";
+import { deflateShort, MAX_SHORT_BYTES } from "../pack/deflate.ts";
 import type { Pack } from "../pack/pack.ts";
 import {
   baseDistanceBytes,
@@ -21,8 +22,8 @@ import { OffsetDeltas } from "./offset-deltas.ts";
 
 /** Bytes of a pack that are scanned at a time. */
 const WINDOW_BYTES = 256 * 1024;
-/** Content from this size on is deflated in Node's thread pool: it would block this thread for milliseconds. */
-const LARGE_CONTENT_BYTES = 64 * 1024;
+/** Maximum output of one turn of the thread pool. Zlib's default would take 16 turns for it. */
+const MAX_POOL_OUTPUT_BYTES = 256 * 1024;
 /** Content that is deflated in this thread between two steps: about a millisecond. */
 const DEFLATED_PER_STEP_BYTES = 64 * 1024;
 
@@ -298,11 +299,13 @@ export class PackWriter {
     const { type, content } = this.#graph.reader.read(numbered.pack, position);
     const at = encodeTypeAndSize(this.#head, 0, type, content.length);
     this.#out.append(this.#head, 0, at);
-    if (content.length >= LARGE_CONTENT_BYTES) {
-      yield deflateInPool(content).then((packed) => this.#append(packed));
+    if (content.length > MAX_SHORT_BYTES) {
+      // In Node's thread pool: it would block this thread for milliseconds.
+      const chunkSize = Math.min(content.length, MAX_POOL_OUTPUT_BYTES);
+      yield deflateInPool(content, { chunkSize }).then((packed) => this.#append(packed));
       return;
     }
-    this.#append(deflateSync(content));
+    this.#append(deflateShort(content));
     this.#deflated += content.length;
     if (this.#deflated < DEFLATED_PER_STEP_BYTES) return;
     this.#deflated = 0;
