@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
@@ -15,6 +16,9 @@ import {
 } from "@devplat/testkit";
 import manifest from "../../apps/svc/package.json" with { type: "json" };
 import { buildSvc } from "../../tools/build/svc.ts";
+
+/** Modules of Node that cost CPU and memory at each start, and serve pages, TLS or nothing here. */
+const NOT_AT_START = ["internal/deps/undici/undici"];
 
 describe("the release of svc", { timeout: 240_000 }, () => {
   let folder: TempFolder;
@@ -56,6 +60,30 @@ describe("the release of svc", { timeout: 240_000 }, () => {
     assert.deepEqual([wrong.code, wrong.stderr], [2, "svc: /nowhere: no such file\n"]);
     const old = await run(program, ["version"], { env: { ...env, SVC_NODE: "/nowhere/node" } });
     assert.match(old.stderr, /needs Node 26/);
+  });
+
+  it("starts without the parts of Node that a service on plain HTTP does not use", async () => {
+    const file = join(folder.path, "loaded");
+    const hook = `process.on("exit", () => process.getBuiltinModule("node:fs").writeFileSync(${JSON.stringify(file)}, process.moduleLoadList.join("\\n")))`;
+    const other = await startSvc({
+      codeHost,
+      program,
+      untilListening: true,
+      env: {
+        SVC_NODE: process.execPath,
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}`,
+      },
+    });
+    assert.equal(await other.stop(), 0);
+    const loaded = new Set((await readFile(file, "utf8")).split("\n"));
+    assert.ok(
+      loaded.has("NativeModule sqlite") && loaded.has("NativeModule _http_server"),
+      "modules are seen",
+    );
+    assert.deepEqual(
+      NOT_AT_START.filter((name) => loaded.has(`NativeModule ${name}`)),
+      [],
+    );
   });
 
   it("serves clones from its cache, with a store that its own threads fill", async () => {

@@ -2,6 +2,7 @@ import { chmod, copyFile, mkdir, readFile, rm } from "node:fs/promises";
 import { createRequire, isBuiltin } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
+import { HTTP_PARTS } from "./http-module.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const SOURCE = join(ROOT, "apps/svc/src");
@@ -52,7 +53,7 @@ export async function buildSvc(folder: string): Promise<string> {
       js: `import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);`,
     },
     external: ["pg-native"],
-    plugins: [EXTERNAL_THREADS, LATE_PACKAGES, externalAssets(lib)],
+    plugins: [HTTP_PARTS, EXTERNAL_THREADS, LATE_PACKAGES, externalAssets(lib)],
   });
   for (const [name, source] of Object.entries(ASSETS)) {
     await mkdir(dirname(join(lib, name)), { recursive: true });
