@@ -19,6 +19,11 @@ export interface ConnectivityOptions {
   readonly signal?: AbortSignal;
   /** Commits whose parents may be missing: the `shallow` file of the repository. */
   readonly shallow?: ReadonlySet<Oid>;
+  /**
+   * Tells whether the object at a pack position is known to be connected, because a walk has read it and found all that
+   * it refers to. Such objects are not read again. Default: none is.
+   */
+  readonly isWalked?: (position: number) => boolean;
 }
 
 /**
@@ -26,7 +31,7 @@ export interface ConnectivityOptions {
  * passes, the store is closed under reachability, and any object can be served with all that it refers to.
  * Submodule commits are not checked.
  *
- * It reads each commit, tree and tag once, in pack order. It does not read blobs.
+ * It reads each commit, tree and tag once, in pack order, except those that were walked. It does not read blobs.
  *
  * @param pack of `database`
  * @throws {GitStoreError} `missing_object`, with the id of the missing object; `corrupt_object`
@@ -56,6 +61,7 @@ export function checkPackConnected(
       options.signal?.throwIfAborted();
       sliceDone();
     }
+    if (options.isWalked?.(position) === true) continue;
     const entry = database.reader.entry(pack, position);
     // A base nearly always precedes its deltas. Its type is then known, and the chain need not be followed.
     const type = entry.base < 0 ? entry.type : types[entry.base] || database.reader.typeOf(pack, entry.base);

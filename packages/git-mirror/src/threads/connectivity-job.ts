@@ -55,11 +55,16 @@ export async function checkConnectivity(job: ConnectivityJob): Promise<void> {
     opened = objects;
     const pack = objects.packs.find(({ name }) => name === job.pack);
     checkPresent(objects, job.wants);
-    if (pack !== undefined) checkPackConnected(objects, pack);
     if (kept === undefined) kept = { objects, index: ReachabilityIndex.open(objects, MEMORY) };
     else kept.index.refresh();
-    await kept.index.cover(job.tips);
-    await kept.index.persist();
+    const { index } = kept;
+    // The walks for the bitmaps read nearly every tree and commit of the pack. The check reads only the others.
+    const walked = index.emptySet();
+    await index.cover(job.tips, { walked });
+    if (pack !== undefined) {
+      checkPackConnected(objects, pack, { isWalked: index.isWalked(pack.name, walked) });
+    }
+    await index.persist();
   } catch (error) {
     // The caller removes the pack from the folder next.
     forget();

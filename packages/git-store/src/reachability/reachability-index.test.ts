@@ -3,6 +3,7 @@ import { existsSync, fstatSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { test } from "node:test";
 import { buildRepository, git, temporaryFolder } from "../../test/git.test-kit.ts";
+import { checkPackConnected } from "../connectivity.ts";
 import { Repository } from "../repository/repository.ts";
 import { numbersIn } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";
@@ -193,4 +194,37 @@ test("a pack that is added changes no number", async () => {
   const graph = index.acquire();
   assert.equal(before.size, new Set(before.values()).size);
   for (const [oid, number] of before) assert.equal(graph.numbers.oidOf(number), oid);
+});
+
+test("checkPackConnected reads the objects that cover did not walk, and only these", async () => {
+  using folder = temporaryFolder();
+  const origin = buildRepository(folder.path, "sha1", { commits: 8 });
+  const tip = git(origin, ["rev-parse", "main"]).toString().trim();
+  // A tree of a blob that is missing, which no commit refers to.
+  const tree = git(origin, ["mktree", "--missing"], `100644 blob ${"1".repeat(40)}\tfile\n`)
+    .toString()
+    .trim();
+  const reachable = git(origin, ["rev-list", "--objects", "--no-object-names", tip]).toString();
+  const repository = await Repository.init(join(folder.path, "part.git"));
+  const pack = git(origin, ["pack-objects", "--stdout", "-q"], `${reachable}${tree}\n`);
+  const { name } = await repository.receivePack(oneChunk(pack), { threads: 0 });
+  const index = ReachabilityIndex.open(repository.objects);
+  const walked = index.emptySet();
+  await index.cover([tip], { walked });
+  const isWalked = index.isWalked(name, walked);
+  const [received] = repository.objects.packs;
+  assert.ok(received !== undefined);
+  const unread = Array.from({ length: received.count }, (_, at) => at).filter((at) => !isWalked(at));
+  assert.deepEqual(
+    unread.map((at) => received.oidAt(at)),
+    [tree],
+  );
+  assert.throws(() => checkPackConnected(repository.objects, received, { isWalked }), {
+    code: "missing_object",
+  });
+  const all = (): boolean => true;
+  assert.doesNotThrow(() => checkPackConnected(repository.objects, received, { isWalked: all }));
+  assert.equal(index.isWalked("pack-of-another-store", walked)(0), false);
+  index.close();
+  repository.close();
 });

@@ -8,8 +8,10 @@ import { encodeBitmapFile, type CommitBitmap } from "./bitmap-file.ts";
 import { encodeCommitGraph } from "./commit-graph-file.ts";
 import { encodeLayer } from "./layer-file.ts";
 import { selectBitmapCommits } from "./bitmap-selection.ts";
+import { hasBit, orInto, type Bitset } from "./bitset.ts";
 import { besides, commitGraphPath, ObjectGraph, type ObjectGraphOptions } from "./object-graph.ts";
 import { finish, finishInSlices, Pause, type Steps } from "../slices.ts";
+import { numberAt } from "./object-numbers.ts";
 import { peel, reach } from "./walk.ts";
 
 /** Maximum number of commits missing from the commit-graph file before it is rewritten. Reading one takes 10 µs. */
@@ -31,6 +33,8 @@ export interface CoverOptions {
    * client. Default false.
    */
   readonly history?: boolean;
+  /** Receives the objects that were read or that a new bitmap contains, see {@link ReachabilityIndex.isWalked}. */
+  readonly walked?: Bitset;
   readonly signal?: AbortSignal;
 }
 
@@ -159,12 +163,27 @@ export class ReachabilityIndex {
         reaches.fill(0);
         await finishInSlices(reach(graph, [number], reaches), options.signal, pause);
         graph.bitmaps.add(number, reaches, true);
+        if (options.walked !== undefined) orInto(options.walked, reaches);
         made++;
       }
       return made;
     } finally {
       graph.release();
     }
+  }
+
+  /** Creates an empty set with room for every object of the graph. */
+  emptySet(): Bitset {
+    return this.#graph.numbers.emptySet();
+  }
+
+  /**
+   * Returns a function that tells whether the object at a position of the pack is in a set that {@link cover} filled.
+   * The walks found everything that such an object refers to. A pack that is not in the graph has no such objects.
+   */
+  isWalked(name: string, walked: Bitset): (position: number) => boolean {
+    const pack = this.#graph.numbers.packs.find((numbered) => numbered.pack.name === name);
+    return (position) => pack !== undefined && hasBit(walked, numberAt(pack, position));
   }
 
   /** Writes the index files, each to a temporary file that is then renamed. */
