@@ -18,7 +18,7 @@ import manifest from "../../apps/svc/package.json" with { type: "json" };
 import { buildSvc } from "../../tools/build/svc.ts";
 
 /** Modules of Node that cost CPU and memory at each start, and serve pages, TLS or nothing here. */
-const NOT_AT_START = ["internal/deps/undici/undici"];
+const NOT_AT_START = ["internal/deps/undici/undici", "http2", "https", "tls"];
 
 describe("the release of svc", { timeout: 240_000 }, () => {
   let folder: TempFolder;

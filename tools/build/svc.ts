@@ -3,6 +3,8 @@ import { createRequire, isBuiltin } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
 import { HTTP_PARTS } from "./http-module.ts";
+import { LATE_EXPORTS_OF_PACKAGES } from "./late-exports.ts";
+import { UNDICI_PARTS } from "./undici-parts.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const SOURCE = join(ROOT, "apps/svc/src");
@@ -53,7 +55,15 @@ export async function buildSvc(folder: string): Promise<string> {
       js: `import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);`,
     },
     external: ["pg-native"],
-    plugins: [HTTP_PARTS, EXTERNAL_THREADS, LATE_PACKAGES, externalAssets(lib)],
+    plugins: [
+      HTTP_PARTS,
+      LATE_EXPORTS_OF_PACKAGES,
+      EXTERNAL_THREADS,
+      LATE_PACKAGES,
+      // Behind it: a late import gets all of the package.
+      UNDICI_PARTS,
+      externalAssets(lib),
+    ],
   });
   for (const [name, source] of Object.entries(ASSETS)) {
     await mkdir(dirname(join(lib, name)), { recursive: true });

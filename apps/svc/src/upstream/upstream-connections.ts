@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
+import type { SecureContext } from "node:tls";
 import { messageOf } from "@devplat/base";
 import { HttpClient, HttpClientError, findProxy, type Proxy } from "@devplat/http-client";
 import type { Dispatcher } from "undici";
@@ -32,6 +32,7 @@ export class UpstreamConnections {
   constructor({ caFile, environment = {} }: UpstreamConnectionOptions = {}) {
     this.#environment = environment;
     if (caFile !== undefined) {
+      const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");
       this.#trust = createSecureContext({ ca: [...getCACertificates("default"), readCertificates(caFile)] });
     }
     this.http = new HttpClient({

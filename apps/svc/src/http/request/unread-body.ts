@@ -1,11 +1,13 @@
 import type { IncomingMessage } from "node:http";
-import { constants, type ServerHttp2Stream } from "node:http2";
+import type { ServerHttp2Stream } from "node:http2";
 import type { RequestContext } from "./request-context.ts";
 
 /** Bytes of an unread body that are thrown away, so that the connection can go on with the next request. */
 const MAX_DISCARDED_BYTES = 1024 * 1024;
 /** Milliseconds that a client gets to read its answer before its unread body is cut off. */
 const LINGER_MS = 2000;
+/** NO_ERROR (RFC 9113 section 7). The module with the name is loaded only by a server that offers HTTP/2. */
+const NO_ERROR = 0;
 
 /**
  * Throws away the rest of a body that nobody will read. The connection goes on when the body ends soon. It is closed after
@@ -32,5 +34,5 @@ export function discardUnread({ request, response }: RequestContext): void {
 function cut(request: IncomingMessage): void {
   const { stream } = request as { readonly stream?: Pick<ServerHttp2Stream, "close"> };
   if (stream === undefined) request.destroy();
-  else stream.close(constants.NGHTTP2_NO_ERROR);
+  else stream.close(NO_ERROR);
 }

@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import { TLSSocket } from "node:tls";
 import { Worker } from "node:worker_threads";
 import { descriptorOf } from "@devplat/base/socket-descriptor";
 import { SEND_THREAD } from "./entries.ts";
@@ -47,7 +46,8 @@ export class FileSender {
     return (
       !this.#broken &&
       socket !== null &&
-      !(socket instanceof TLSSocket) &&
+      // Each TLSSocket has it, and no other socket (Node, "tlsSocket.encrypted").
+      !("encrypted" in socket) &&
       !socket.destroyed &&
       socket.writableLength === 0 &&
       descriptorOf(socket) !== undefined

@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { createSecureServer, type Http2Session } from "node:http2";
-import { createServer as createTlsServer, Server as TlsServer } from "node:https";
+import { createServer, type IncomingMessage, type ServerOptions, type ServerResponse } from "node:http";
+import type { Http2Session } from "node:http2";
+import type { Server as TlsServer } from "node:https";
 import type { Server, Socket } from "node:net";
 import type { SecureContext } from "node:tls";
 import { addressKey } from "@devplat/config/address-key";
@@ -73,16 +73,16 @@ function make({ accept, tls, http2 = false }: WebServerOptions): WebServer {
     const server =
       tls === undefined
         ? createServer({ ...limits, IncomingMessage: RequestMessage })
-        : createTlsServer({ ...limits, ...secure(tls), IncomingMessage: RequestMessage });
+        : secureServer(tls, { ...limits, IncomingMessage: RequestMessage });
     server.on("request", (request, response) => acceptInOrder(request, response, false));
     server.on("checkContinue", (request, response) => acceptInOrder(request, response, true));
-    if (server instanceof TlsServer) tls?.subscribe((pem) => server.setSecureContext(pem));
     return {
       server,
       closeIdle: () => server.closeIdleConnections(),
       closeAll: () => server.closeAllConnections(),
     };
   }
+  const { createSecureServer } = process.getBuiltinModule("node:http2");
   const server = createSecureServer({
     ...secure(tls),
     // For clients that speak HTTP/1.1: without them Node cuts off what takes longer than five minutes.
@@ -132,6 +132,13 @@ function make({ accept, tls, http2 = false }: WebServerOptions): WebServer {
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+/** Server for HTTP/1.1 with TLS. Only such a server loads Node's modules for it. */
+function secureServer(tls: TlsIdentities, options: ServerOptions): TlsServer {
+  const server = process.getBuiltinModule("node:https").createServer({ ...options, ...secure(tls) });
+  tls.subscribe((pem) => server.setSecureContext(pem));
+  return server;
 }
 
 /** Options of a TLS server. A reload of the certificates reaches it too. */
