@@ -19,16 +19,10 @@ export const HEADERS = [
 
 /** The body of the `fetch` that a full clone of this repository sends, written to a file for curl. */
 export async function recordFullFetch(repositoryUrl: string, folder: string, name: string): Promise<string> {
-  const lsRefs = encodeCommandRequest(
-    encodeLsRefsRequest(
-      { symrefs: false, peel: false, unborn: false, refPrefixes: [], unknown: [] },
-      CAPABILITIES,
-    ),
-  );
   const answer = await fetch(`${repositoryUrl}/git-upload-pack`, {
     method: "POST",
     headers: Object.fromEntries(HEADERS.map((header) => header.split(": ") as [string, string])),
-    body: new Uint8Array(lsRefs),
+    body: new Uint8Array(lsRefsBody()),
   });
   if (!answer.ok) throw new Error(`ls-refs of ${repositoryUrl} answered ${answer.status}`);
   const refs = decodeLsRefsResponse(Buffer.from(await answer.arrayBuffer()));
@@ -37,6 +31,18 @@ export async function recordFullFetch(repositoryUrl: string, folder: string, nam
   const file = join(folder, `${name}.request`);
   await writeFile(file, body);
   return file;
+}
+
+/** Writes an `ls-refs` for all refs to a file for curl. */
+export async function recordLsRefs(folder: string): Promise<string> {
+  const file = join(folder, "ls-refs.request");
+  await writeFile(file, lsRefsBody());
+  return file;
+}
+
+function lsRefsBody(): Buffer {
+  const request = { symrefs: false, peel: false, unborn: false, refPrefixes: [], unknown: [] };
+  return encodeCommandRequest(encodeLsRefsRequest(request, CAPABILITIES));
 }
 
 const FULL_CLONE = {
