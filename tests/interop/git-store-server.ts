@@ -8,12 +8,8 @@ import {
   decodeLsRefsRequest,
   encodeCapabilityAdvertisement,
 } from "@devplat/git-protocol";
-import {
-  lsRefsResponse,
-  uploadPackV2Fetch,
-  type ReachabilityIndex,
-  type Repository,
-} from "@devplat/git-store";
+import { uploadPackV2Fetch, type ReachabilityIndex, type Repository } from "@devplat/git-store";
+import { lsRefsResponse } from "@devplat/git-store/ls-refs";
 
 /** A git server of a few lines over one store: smart HTTP, protocol v2, fetches only. */
 export interface StoreServer {

@@ -14,7 +14,7 @@ export type {
   Servable,
 } from "./responder/mirror-responder.ts";
 export type { LookupRequest, MirrorLookup, ObjectLookup } from "./responder/object-lookup.ts";
-export { primeStream } from "./responder/primed-stream.ts";
+export { primeStream, type ResponseChunks } from "./responder/primed-stream.ts";
 export type { RecentTips, TipSource } from "./responder/tips.ts";
 export { FileMirrorStorage } from "./file-storage/file-mirror-storage.ts";
 export type { FileMirrorStorageParts } from "./file-storage/parts.ts";

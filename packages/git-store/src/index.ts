@@ -24,7 +24,7 @@ export { ReachabilityIndex, type CoverOptions } from "./reachability/reachabilit
 export { finishInSlices } from "./slices.ts";
 export { ReachableSet } from "./reachability/reachable-set.ts";
 export type { ObjectGraph, ObjectGraphOptions } from "./reachability/object-graph.ts";
-export { lsRefsResponse } from "./serve/ls-refs.ts";
+export { recycleChunk } from "./serve/chunk-pool.ts";
 export {
   MAX_REQUEST_OIDS,
   uploadPackV2Fetch,

@@ -8,6 +8,7 @@ import {
   type Mirrors,
   type MirrorThreads,
   type MissingWants,
+  type ResponseChunks,
   type Servable,
 } from "@devplat/git-mirror";
 import type { ObjectLookup } from "../access/authorization.ts";
@@ -44,7 +45,7 @@ export const FIRST_BYTE_MS = 5000;
 export type MirrorOutcome =
   | {
       readonly kind: "begun";
-      readonly chunks: AsyncIterable<Buffer>;
+      readonly chunks: ResponseChunks;
       readonly fetched: boolean;
       readonly keptAlive?: true;
     }

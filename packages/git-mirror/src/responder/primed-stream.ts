@@ -1,3 +1,11 @@
+import { recycleChunk } from "@devplat/git-store";
+
+/** Chunks of a response. */
+export interface ResponseChunks extends AsyncIterable<Buffer> {
+  /** Takes the memory of a chunk back that nobody reads any more. Undefined: it is left to the garbage collector. */
+  readonly recycle?: (chunk: Buffer) => void;
+}
+
 /** Bytes of a response that are computed before it begins: all bytes of most responses. */
 export const PRIMED_BYTES = 512 * 1024;
 
@@ -10,7 +18,7 @@ export const PRIMED_BYTES = 512 * 1024;
 export async function primeStream(
   response: AsyncGenerator<Buffer, void, undefined>,
   onFailure: (error: unknown) => Error,
-): Promise<AsyncIterable<Buffer>> {
+): Promise<ResponseChunks> {
   const primed: Buffer[] = [];
   for (let size = 0; size < PRIMED_BYTES;) {
     const next = await response.next();
@@ -28,5 +36,5 @@ export async function primeStream(
       await response.return(undefined);
     }
   };
-  return all();
+  return Object.assign(all(), { recycle: recycleChunk });
 }

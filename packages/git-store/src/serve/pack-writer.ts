@@ -17,11 +17,12 @@ import { readExactly } from "../read-file.ts";
 import { countBits, hasBit, nextBit, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { numberAt, type NumberedPack } from "../reachability/object-numbers.ts";
+import { CHUNK_BYTES, recycleChunk, takeChunk } from "./chunk-pool.ts";
 import { EntryCheck } from "./entry-check.ts";
 import { OffsetDeltas } from "./offset-deltas.ts";
 
 /** Bytes of a pack that are scanned at a time. */
-const WINDOW_BYTES = 256 * 1024;
+const WINDOW_BYTES = CHUNK_BYTES;
 /** Maximum output of one turn of the thread pool. Zlib's default would take 16 turns for it. */
 const MAX_POOL_OUTPUT_BYTES = 256 * 1024;
 /** Content that is deflated in this thread between two steps: about a millisecond. */
@@ -95,7 +96,7 @@ export class PackWriter {
   readonly #oidLength: number;
   /** The distances that entries have moved, for each pack. */
   readonly #offsetDeltas: OffsetDeltas[] = [];
-  readonly #window = Buffer.allocUnsafeSlow(WINDOW_BYTES);
+  readonly #window = takeChunk();
   readonly #head = Buffer.allocUnsafeSlow(MAX_ENTRY_HEADER_BYTES);
   /** Bytes of content that were deflated in this thread since the last step. */
   #deflated = 0;
@@ -107,8 +108,16 @@ export class PackWriter {
     this.#oidLength = oidBytes(graph.format);
   }
 
-  /** Writes the pack with its trailer. @throws {GitStoreError} for a corrupt pack, because every entry is checked */
+  /** Writes the pack with its trailer, once. @throws {GitStoreError} for a corrupt pack, because every entry is checked */
   *write(): WriteSteps {
+    try {
+      yield* this.#write();
+    } finally {
+      recycleChunk(this.#window);
+    }
+  }
+
+  *#write(): WriteSteps {
     const { send } = this.#plan;
     this.totals.objects = countBits(send);
     if (isStoredPack(this.#graph, this.#plan)) {
@@ -190,7 +199,9 @@ export class PackWriter {
         continue;
       }
       this.#out.append(window, copied, start);
-      copied = start + (yield* this.#rewrite(numbered, position, window, start, next));
+      const replaced = this.#rewrite(numbered, position, window);
+      if (replaced < 0) yield* this.#writeUndeltified(numbered, position);
+      copied = replaced < 0 ? next : start + replaced;
       // The bytes after the rewritten part are copied, so they move by the current difference of the offsets.
       if (copied > start) offsetDeltas.change(windowStart + next, this.#out.length - (windowStart + copied));
     }
@@ -208,7 +219,12 @@ export class PackWriter {
     let done = 0;
     if (this.#header.type >= OFS_DELTA) {
       this.totals.deltas++;
-      done = yield* this.#rewrite(numbered, position, head, 0, end - start);
+      done = this.#rewrite(numbered, position, head);
+    }
+    if (done < 0) {
+      yield* this.#writeUndeltified(numbered, position);
+      this.#offsetDeltas.at(-1)!.change(end, this.#out.length - end);
+      return;
     }
     const check = new EntryCheck(pack, position);
     check.push(head.subarray(0, done));
@@ -223,17 +239,13 @@ export class PackWriter {
   }
 
   /**
-   * Writes the header of the delta that was just decoded, or the undeltified object.
+   * Writes the header of the delta that was just decoded. It makes no promise and no generator, because most entries of a
+   * filtered response come here.
    *
-   * @returns number of bytes of the stored entry that this replaces; the caller copies the rest
+   * @returns number of bytes of the stored entry that this replaces, and the caller copies the rest; -1: the object must be
+   *   written undeltified
    */
-  *#rewrite(
-    numbered: NumberedPack,
-    position: number,
-    bytes: Buffer,
-    start: number,
-    end: number,
-  ): Generator<Promise<void> | undefined, number, undefined> {
+  #rewrite(numbered: NumberedPack, position: number, bytes: Buffer): number {
     const header = this.#header;
     const { pack } = numbered;
     const { type, size, length, baseDistance, baseOidStart } = header;
@@ -257,8 +269,7 @@ export class PackWriter {
     if (!isKnown || this.#isUndeltified(numbered, position)) {
       this.totals.deltas--;
       this.totals.inflated++;
-      yield* this.#writeUndeltified(numbered, position);
-      return end - start;
+      return -1;
     }
     const head = this.#head;
     let at: number;

@@ -7,14 +7,14 @@ import {
   PKT_LENGTH_BYTES,
   SIDE_BAND,
 } from "@devplat/git-protocol";
+import { CHUNK_BYTES, takeChunk } from "./chunk-pool.ts";
 import type { PackSink } from "./pack-writer.ts";
 
 /** Bytes of length and channel before the data of a packet. */
 const HEADER_BYTES = PKT_LENGTH_BYTES + 1;
 const PACKET_BYTES = HEADER_BYTES + MAX_SIDE_BAND_BYTES;
-/** Packets of one chunk: 256 KiB keep a socket and a file busy. More would cost memory, fewer would cost calls. */
-const PACKETS_PER_CHUNK = 4;
-const CHUNK_BYTES = PACKET_BYTES * PACKETS_PER_CHUNK;
+/** Shorter pieces are copied byte by byte: a view for each would cost more, and is garbage. */
+const SHORT_BYTES = 48;
 
 /**
  * Collects the bytes of a pack in side-band packets. Bytes are copied or read directly to their place after a packet's
@@ -22,8 +22,8 @@ const CHUNK_BYTES = PACKET_BYTES * PACKETS_PER_CHUNK;
  */
 export class PacketBuffer implements PackSink {
   readonly #hash: Hash | undefined;
-  #chunk: Buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
-  #spare: Buffer | undefined;
+  /** Undefined until the next byte comes. */
+  #memory: Buffer | undefined;
   /** Offsets in the chunk: start of the current packet, and its next byte. */
   #packet = 0;
   #at = HEADER_BYTES;
@@ -44,10 +44,16 @@ export class PacketBuffer implements PackSink {
 
   /** Adds bytes of the pack. */
   append(bytes: Uint8Array, start: number, end: number): void {
+    if (start >= end) return;
     let from = start;
+    if (end - start < SHORT_BYTES && end - start < this.#room()) {
+      const chunk = this.#chunk();
+      while (from < end) chunk[this.#at++] = bytes[from++]!;
+      return;
+    }
     while (from < end) {
       const count = Math.min(end - from, this.#room());
-      this.#chunk.set(bytes.subarray(from, from + count), this.#at);
+      this.#chunk().set(bytes.subarray(from, from + count), this.#at);
       from += count;
       this.#filled(count);
     }
@@ -56,7 +62,7 @@ export class PacketBuffer implements PackSink {
   /** Lets `read` add at most `length` bytes of the pack in place. @returns the number of bytes */
   fill(length: number, read: (target: Buffer) => void): number {
     const count = Math.min(length, this.#room());
-    read(this.#chunk.subarray(this.#at, this.#at + count));
+    read(this.#chunk().subarray(this.#at, this.#at + count));
     this.#filled(count);
     return count;
   }
@@ -89,9 +95,8 @@ export class PacketBuffer implements PackSink {
     return this.#ready.shift();
   }
 
-  /** Takes back the memory of a chunk that is no longer read. */
-  recycle(chunk: Buffer): void {
-    if (chunk.buffer.byteLength === CHUNK_BYTES) this.#spare ??= Buffer.from(chunk.buffer);
+  #chunk(): Buffer {
+    return (this.#memory ??= takeChunk());
   }
 
   #room(): number {
@@ -107,22 +112,22 @@ export class PacketBuffer implements PackSink {
     const start = this.#packet + HEADER_BYTES;
     const length = this.#at - start;
     if (length === 0) return;
-    this.#hash?.update(this.#chunk.subarray(start, this.#at));
-    this.#chunk.write((length + HEADER_BYTES).toString(16).padStart(4, "0"), this.#packet, "latin1");
-    this.#chunk[this.#packet + PKT_LENGTH_BYTES] = SIDE_BAND.pack;
+    const chunk = this.#chunk();
+    this.#hash?.update(chunk.subarray(start, this.#at));
+    chunk.write((length + HEADER_BYTES).toString(16).padStart(4, "0"), this.#packet, "latin1");
+    chunk[this.#packet + PKT_LENGTH_BYTES] = SIDE_BAND.pack;
     this.#before += length;
     this.#packet = this.#at;
     this.#at += HEADER_BYTES;
     // The first packet is a chunk of its own, so that the client gets it early.
-    if (this.#first || this.#packet + PACKET_BYTES > this.#chunk.length) this.#handOut();
+    if (this.#first || this.#packet + PACKET_BYTES > CHUNK_BYTES) this.#handOut();
     this.#first = false;
   }
 
   #handOut(): void {
     if (this.#packet === 0) return;
-    this.#ready.push(this.#chunk.subarray(0, this.#packet));
-    this.#chunk = this.#spare ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
-    this.#spare = undefined;
+    this.#ready.push(this.#chunk().subarray(0, this.#packet));
+    this.#memory = undefined;
     this.#packet = 0;
     this.#at = HEADER_BYTES;
   }

@@ -4,7 +4,6 @@ import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { finishInSlices, type Steps } from "../slices.ts";
 import { contentOf, peel, reach } from "../reachability/walk.ts";
 import { TreeCursor } from "../tree.ts";
-import { FilterWalk } from "./filter-walk.ts";
 import type { CombinedFilter, Filter, SimpleFilter } from "./filter.ts";
 import type { TagRef } from "./tag-refs.ts";
 
@@ -48,6 +47,8 @@ export async function selectObjects(
   if (clientHas !== undefined) andNotInto(send, clientHas);
   const ordered = filterInOrder(graph, request);
   if (ordered !== undefined) {
+    // Loaded with the first request that needs it: few do.
+    const { FilterWalk } = await import("./filter-walk.ts");
     const walk = new FilterWalk(graph, ordered, send, request.shallow);
     await finishInSlices(walk.run(request.wants), signal);
     const explicit = explicitOf(graph, request.wants, send);

@@ -13,6 +13,7 @@ import type { Oid } from "../oid.ts";
 import { andNotInto, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { finish, finishInSlices, Pause, type Steps } from "../slices.ts";
+import { recycleChunk } from "./chunk-pool.ts";
 import { refOid, resolveShort, type FetchContext } from "./fetch-context.ts";
 import { parseFilter, simpleFilters, type Filter } from "./filter.ts";
 import { negotiate } from "./negotiate.ts";
@@ -85,7 +86,7 @@ export function* whyNotServableSteps(
  * shallow history, filters, and the pack, in the order acknowledgments, shallow-info, wanted-refs, packfile.
  *
  * It yields framed bytes for the body of a response, at most 256 KiB at a time. The consumer owns each chunk (but see
- * `reuseChunks`). The work runs when the next chunk is requested, so a slow consumer slows it down. Every failure that
+ * `reuseChunks`), and may give its memory back with `recycleChunk`. The work runs when the next chunk is requested, so a slow consumer slows it down. Every failure that
  * the request or a missing object can cause is thrown before the first chunk.
  *
  * @param graph an acquired graph; the iterator retains it from its first step to its end
@@ -179,7 +180,7 @@ async function* respond(
     }
     for (let chunk = out.take(); chunk !== undefined; chunk = out.take()) {
       yield chunk;
-      if (context.reuseChunks === true) out.recycle(chunk);
+      if (context.reuseChunks === true) recycleChunk(chunk);
       signal?.throwIfAborted();
     }
     if (pause.isDue) await pause.take();

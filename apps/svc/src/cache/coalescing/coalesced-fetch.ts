@@ -1,9 +1,10 @@
+import type { ResponseChunks } from "@devplat/git-mirror";
 import type { ResponseCheck } from "../responses/response-check.ts";
 import { StoredDataDamaged, type FileSums } from "../responses/block-sums.ts";
 import type { PendingResponse } from "../responses/response-store.ts";
 import type { Slice } from "../responses/slices.ts";
 import { Notifier } from "./notifier.ts";
-import { ResponseBuffer } from "./response-buffer.ts";
+import { ResponseBuffer, type LentChunks } from "./response-buffer.ts";
 
 /** Maximum bytes that are not on disk yet. Then the code host is read only as fast as the disk writes. */
 const MAX_TAIL_BYTES = 8 * 1024 * 1024;
@@ -26,7 +27,10 @@ export class ResponseCut extends Error {
   }
 }
 
-/** Bytes for a reader: a slice of the file, which the reader gives back, or the chunks as they arrived. */
+/**
+ * Bytes for a reader: a slice of the file, which the reader gives back, or the chunks as they arrived. The chunks are the
+ * reader's until its next read, so all of their bytes must be sent before.
+ */
 export type ResponsePart =
   | { readonly kind: "stored"; readonly slice: Slice }
   | { readonly kind: "live"; readonly chunks: readonly Buffer[] };
@@ -49,9 +53,11 @@ export interface FetchOutcome {
   readonly bytes: number;
 }
 
-/** How far a reader has come, in bytes. */
 interface ReaderPosition {
+  /** How far the reader has come, in bytes. */
   offset: number;
+  /** Chunks of its last read. */
+  lent: LentChunks | undefined;
 }
 
 /**
@@ -141,7 +147,7 @@ export class CoalescedFetch {
   }
 
   join(): FetchReader {
-    const position: ReaderPosition = { offset: 0 };
+    const position: ReaderPosition = { offset: 0, lent: undefined };
     this.#positions.add(position);
     return {
       read: () => this.#read(position),
@@ -161,9 +167,9 @@ export class CoalescedFetch {
    *
    * @param pending file that it is written to; undefined: none
    */
-  async run(chunks: AsyncIterable<Buffer>, pending: PendingResponse | undefined): Promise<FetchOutcome> {
+  async run(chunks: ResponseChunks, pending: PendingResponse | undefined): Promise<FetchOutcome> {
     const buffer = this.#buffer;
-    buffer.open(pending);
+    buffer.open(pending, chunks.recycle);
     if (pending === undefined) this.abandon();
     try {
       for await (const chunk of chunks) {
@@ -214,6 +220,8 @@ export class CoalescedFetch {
   }
 
   async #read(position: ReaderPosition): Promise<ResponsePart | undefined> {
+    position.lent?.giveBack();
+    position.lent = undefined;
     for (;;) {
       if (!this.#positions.has(position)) throw this.#cut();
       const readable = this.#readable;
@@ -223,14 +231,15 @@ export class CoalescedFetch {
         return { kind: "stored", slice };
       }
       if (position.offset < readable) {
-        const chunks = this.#buffer.chunks(position.offset, readable);
-        if (chunks === undefined) throw this.#cut();
+        const lent = this.#buffer.lend(position.offset, readable);
+        if (lent === undefined) throw this.#cut();
         position.offset = readable;
+        position.lent = lent;
         if (this.#buffer.diskless) {
           this.#dropRead();
           this.#progress.notify();
         }
-        return { kind: "live", chunks };
+        return { kind: "live", chunks: lent.chunks };
       }
       if (this.#state === "complete") {
         this.#delivered.resolve();
@@ -265,6 +274,7 @@ export class CoalescedFetch {
   #end(): void {
     const idle = this.#state !== "running" && !this.#buffer.persisting && this.#positions.size === 0;
     if (!idle || !this.#closed) return;
+    this.#buffer.drop(this.#buffer.received);
     this.#ended.resolve();
   }
 }

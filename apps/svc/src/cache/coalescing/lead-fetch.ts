@@ -1,4 +1,4 @@
-import { JobFailure } from "@devplat/git-mirror";
+import { JobFailure, type ResponseChunks } from "@devplat/git-mirror";
 import type { Clock } from "@devplat/base";
 import { isStorable } from "../../access/repository-id.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
@@ -47,7 +47,7 @@ export interface LeadFetchParts {
 
 /** A response that the mirror made, and how. */
 interface MirrorResponse {
-  readonly chunks: AsyncIterable<Buffer>;
+  readonly chunks: ResponseChunks;
   readonly result: "hit" | "miss";
   /** False: access is confirmed within the response, after keepalive packets. */
   readonly confirm: boolean;

@@ -6,6 +6,17 @@ import type { Notifier } from "./notifier.ts";
 interface TailChunk {
   readonly offset: number;
   readonly bytes: Buffer;
+  /** Readers that it is lent to. */
+  users: number;
+  /** It is not in memory for others any more. */
+  dropped: boolean;
+}
+
+/** Chunks that are lent to a reader. If they never come back, the garbage collector frees them. */
+export interface LentChunks {
+  readonly chunks: readonly Buffer[];
+  /** Says that the reader has sent all bytes. */
+  giveBack(): void;
 }
 
 /**
@@ -21,6 +32,7 @@ export class ResponseBuffer {
   #diskError: unknown;
   /** Bytes that are not dropped, in their order. */
   #tail: TailChunk[] = [];
+  #recycle: ((chunk: Buffer) => void) | undefined;
   #received = 0;
   #persisted = 0;
   #persisting = false;
@@ -30,9 +42,13 @@ export class ResponseBuffer {
     this.#progress = progress;
   }
 
-  /** @param pending file that the bytes are written to; undefined: none */
-  open(pending: PendingResponse | undefined): void {
+  /**
+   * @param pending file that the bytes are written to; undefined: none
+   * @param recycle called with each chunk that is dropped and that no reader has
+   */
+  open(pending: PendingResponse | undefined, recycle: ((chunk: Buffer) => void) | undefined): void {
     this.#pending = pending;
+    this.#recycle = recycle;
     this.#diskless = pending === undefined;
   }
 
@@ -66,7 +82,7 @@ export class ResponseBuffer {
   }
 
   push(chunk: Buffer): void {
-    this.#tail.push({ offset: this.#received, bytes: chunk });
+    this.#tail.push({ offset: this.#received, bytes: chunk, users: 0, dropped: false });
     this.#received += chunk.length;
     if (!this.#diskless) this.#sums.push(chunk);
   }
@@ -111,20 +127,34 @@ export class ResponseBuffer {
   }
 
   /** Bytes in memory; undefined: some of them are dropped. */
-  chunks(offset: number, end: number): Buffer[] | undefined {
+  lend(offset: number, end: number): LentChunks | undefined {
     // The search begins at the end, because a reader that has caught up needs the newest bytes.
     const first = this.#tail.findLastIndex((chunk) => chunk.offset <= offset);
     if (first < 0) return undefined;
-    return this.#tail
-      .slice(first)
-      .filter((chunk) => chunk.offset < end)
-      .map((chunk) => chunk.bytes.subarray(Math.max(0, offset - chunk.offset), end - chunk.offset));
+    const lent = this.#tail.slice(first).filter((chunk) => chunk.offset < end);
+    for (const chunk of lent) chunk.users++;
+    return {
+      chunks: lent.map(({ bytes, offset: from }) => bytes.subarray(Math.max(0, offset - from), end - from)),
+      giveBack: () => {
+        for (const chunk of lent) {
+          chunk.users--;
+          this.#free(chunk);
+        }
+      },
+    };
   }
 
-  /** Drops bytes from memory that no reader needs from there: those up to `end`. */
+  /** Drops bytes from memory that no reader needs from there: those up to `end`. They must be written, or never be. */
   drop(end: number): void {
     const first = this.#tail.findIndex((chunk) => chunk.offset + chunk.bytes.length > end);
-    if (first > 0) this.#tail.splice(0, first);
-    else if (first < 0) this.#tail.length = 0;
+    const dropped = this.#tail.splice(0, first < 0 ? this.#tail.length : first);
+    for (const chunk of dropped) {
+      chunk.dropped = true;
+      this.#free(chunk);
+    }
+  }
+
+  #free(chunk: TailChunk): void {
+    if (chunk.dropped && chunk.users === 0) this.#recycle?.(chunk.bytes);
   }
 }

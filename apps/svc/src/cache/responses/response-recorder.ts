@@ -1,3 +1,4 @@
+import type { ResponseChunks } from "@devplat/git-mirror";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { isStorable } from "../../access/repository-id.ts";
 import type { CachedRepository } from "../cached-repository.ts";
@@ -21,7 +22,7 @@ export interface Recording {
   /** Objects that the names of `want-ref` must have in the response. */
   readonly wantedRefs: ReadonlyMap<string, string>;
   readonly led: LedFetch;
-  readonly chunks: AsyncIterable<Buffer>;
+  readonly chunks: ResponseChunks;
   /** Undefined: the response cannot be written. */
   readonly pending: PendingResponse | undefined;
 }
