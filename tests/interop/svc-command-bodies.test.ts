@@ -169,6 +169,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     };
     await stand.post("org/private", command("ls-refs", []), AUTH);
     await ask(["no-progress", ...args, `want ${tip}`, "done"]);
+    await ask(["no-progress", ...args, `want ${tip}`, "done"]);
     const files = stand.cache.stats("org", "private").responseFiles;
     assert.equal(await ask([`want ${tip}`, ...args.toReversed(), ...args, "done", "no-progress"]), "hit");
     assert.equal(stand.cache.stats("org", "private").responseFiles, files);

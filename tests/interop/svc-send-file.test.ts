@@ -36,8 +36,11 @@ describe("a large stored response", { timeout: 120_000 }, () => {
     await stand.post("org/large", command("ls-refs", ["ref-prefix refs/heads/"]));
     const oid = await git(["-C", path, "rev-parse", "refs/heads/main"]);
     fetch = command("fetch", ["no-progress", "ofs-delta", `want ${oid}`, "done"]);
-    await stand.post("org/large", fetch);
-    await stand.cache.settled();
+    // Its second use stores it as it is sent.
+    for (let uses = 0; uses < 2; uses++) {
+      await stand.post("org/large", fetch);
+      await stand.cache.settled();
+    }
     const responses = join(stand.storagePath, "_responses", "org", "large");
     const [name = ""] = (await readdir(responses)).filter((each) => /^[0-9a-f]{64}$/.test(each));
     file = join(responses, name);

@@ -25,7 +25,7 @@ export const repositorySchema = z
     created_at: time,
     updated_at: time,
     stats: z.strictObject({
-      size_bytes: z.int().meta({ description: "Total size of the cached response files" }),
+      size_bytes: z.int().meta({ description: "Bytes on disk of the stored responses and packs" }),
       response_files: z.int(),
       packs: z.int(),
       hits: z.int(),

@@ -87,10 +87,6 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const fills = new FillWatch();
 
   const slices = new Slices();
-  const folders = new ResponseFolders(storagePath, hostUrl);
-  const responses = new FileResponseStore({ folders, hostUrl, slices, faults, clock });
-  const recorder = new ResponseRecorder({ responses, faults, policies, metrics });
-
   const idle = new IdleDetector({ clock, idleMs: settings.repackIdleMs });
   const threads = createMirrorThreads();
   const storage = new FileMirrorStorage({
@@ -101,6 +97,16 @@ export function buildCache(settings: CacheSettings): CacheParts {
     detectCollisions: settings.detectCollisions,
     clock,
   });
+  const responses = new FileResponseStore({
+    folders: new ResponseFolders(storagePath, hostUrl),
+    packs: { openPack: async (id, name) => storage.repository(id).openPack(name) },
+    hostUrl,
+    slices,
+    faults,
+    clock,
+    stopping: stopping.signal,
+  });
+  const recorder = new ResponseRecorder({ responses, faults, policies, metrics });
   const set = createMirrorSet({
     storage,
     threads,
@@ -165,6 +171,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     mirrorFaults,
     fetches,
     recorder,
+    responses,
     upstreamLimit,
     fills,
     reset,

@@ -92,11 +92,11 @@ export class CacheService implements CacheMaintenance {
     const { responses, mirrors, faults } = this.#parts;
     const repository = this.#repository(owner, name);
     const { packs, bytes: packBytes } = mirrors.mirrors.figures(repository.id);
-    const { responses: responseFiles, bytes } = responses.figures(repository.id);
+    const { responses: responseFiles, fileBytes } = responses.figures(repository.id);
     const { hits, misses, bytesSaved, lastFetchAt } = repository;
     const lastError = faults.lastError(repository);
     return {
-      sizeBytes: bytes + packBytes,
+      sizeBytes: fileBytes + packBytes,
       responseFiles,
       packs,
       hits,

@@ -1,5 +1,9 @@
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { RefSnapshots } from "../access/ref-snapshots.ts";
 import type { RepositoryId } from "../access/repository-id.ts";
+
+/** Maximum responses of a repository whose uses are counted. The longest unused begin again. */
+const MAX_COUNTED = 1024;
 
 /** State of one repository while the process runs. */
 export class CachedRepository {
@@ -13,9 +17,19 @@ export class CachedRepository {
   misses = 0;
   bytesSaved = 0;
   lastFetchAt: number | undefined;
+  /** Number of requests for each response since this process started, by key. */
+  readonly uses = new BoundedMap<string, number>({ max: MAX_COUNTED });
 
   constructor(id: RepositoryId, tips: RefSnapshots) {
     this.id = id;
     this.tips = tips;
+  }
+
+  /**
+   * Whether more than one request has used a response since this process started. A response is kept in the form in which it
+   * is sent from its second use on, because most responses are never used again.
+   */
+  isReused(key: string): boolean {
+    return (this.uses.peek(key) ?? 0) > 1;
   }
 }

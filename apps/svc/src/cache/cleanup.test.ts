@@ -50,6 +50,7 @@ function playedCleanup(
     const files = Object.entries(responses).map(([file, hours]) => ({
       name: file,
       size: MEGABYTE,
+      fileBytes: file.startsWith("reference") ? 1000 : MEGABYTE,
       mtimeMs: NOW - hours * HOUR_MS,
     }));
     kept.set(name, files);
@@ -79,7 +80,8 @@ function playedCleanup(
       },
       figures: ({ name }) => {
         const files = kept.get(name) ?? [];
-        return { responses: files.length, bytes: files.reduce((sum, { size }) => sum + size, 0) };
+        const bytes = files.reduce((sum, { size }) => sum + size, 0);
+        return { responses: files.length, bytes, fileBytes: bytes };
       },
     },
     storage: {

@@ -105,14 +105,16 @@ export class Cleanup {
       const { bytes, changedAt } = await this.#parts.storage.repository(repository.id).usage();
       if (bytes > 0) mirrors.push({ repository, bytes, usedAt: repository.lastFetchAt ?? changedAt });
     }
-    let total = [...files.map(({ size }) => size), ...mirrors.map(({ bytes }) => bytes)].reduce(
+    let total = [...files.map(({ fileBytes }) => fileBytes), ...mirrors.map(({ bytes }) => bytes)].reduce(
       (sum, bytes) => sum + bytes,
       0,
     );
     for (const file of files.toSorted((a, b) => a.mtimeMs - b.mtimeMs)) {
       if (total <= maxTotalBytes) break;
+      // A reference takes next to no space.
+      if (file.fileBytes < file.size) continue;
       await this.#evict(file);
-      total -= file.size;
+      total -= file.fileBytes;
       metrics.responseSize(file.policy.owner, file.policy.name, this.#bytesOf(file.repository));
     }
     const idleSince = this.#parts.clock.now() - IDLE_MIRROR_MS;

@@ -74,6 +74,7 @@ export class GitCache {
     const { id } = repository;
     idle.touch(id.key);
     const key = isStorable(id) ? job.key : undefined;
+    if (key !== undefined) repository.uses.set(key, (repository.uses.get(key) ?? 0) + 1);
     // The deadline is for the whole request, not for each fetch that it waits for.
     const deadline = clock.monotonic() + queueMs;
     const mayRead = key !== undefined && authorization.wantsShown;

@@ -1,4 +1,4 @@
-import { rename, stat } from "node:fs/promises";
+import { open, rename, stat, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ifExists, folderNames } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
@@ -17,6 +17,8 @@ import { DATABASE_MEMORY, openExisting, versionOf } from "./open-repository.ts";
 import type { FileMirrorStorageParts } from "./parts.ts";
 import type { RemovedFolder } from "./removed-folder.ts";
 import { repair } from "./repair.ts";
+
+const PACK_NAME = /^pack-(?:[0-9a-f]{40}|[0-9a-f]{64})$/u;
 
 /** Suffix of the folder of a repository. */
 export const SUFFIX = ".git";
@@ -97,6 +99,11 @@ export class FileRepositoryStorage implements RepositoryStorage {
   async quarantine(): Promise<void> {
     await this.#parts.removed.take(this.#corruptPath);
     await ifExists(rename(this.#path, this.#corruptPath));
+  }
+
+  async openPack(name: string): Promise<FileHandle | undefined> {
+    if (!PACK_NAME.test(name)) return undefined;
+    return await ifExists(open(join(this.#path, "objects", "pack", `${name}.pack`), "r"));
   }
 
   async usage(): Promise<{ readonly bytes: number; readonly changedAt: number }> {

@@ -1,3 +1,4 @@
+import type { FileHandle } from "node:fs/promises";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import type { IndexedPack, ObjectDatabase, Ref } from "@devplat/git-store";
 import type { RepositoryId } from "./repository-id.ts";
@@ -48,6 +49,14 @@ export interface RepositoryStorage {
   remove(): Promise<void>;
   /** Moves the repository out of the way, so that an administrator can examine it. Replaces earlier quarantined data. */
   quarantine(): Promise<void>;
+  /**
+   * Opens a pack for reading. Removing it, or the repository, does not end that. Its origin is not checked: a caller
+   * compares what it reads.
+   *
+   * @param name `pack-<checksum>`
+   * @returns undefined if it is not there
+   */
+  openPack(name: string): Promise<FileHandle | undefined>;
   /** Size of the packs in bytes, and time of their latest change in milliseconds since the epoch; 0 for none. */
   usage(): Promise<{ readonly bytes: number; readonly changedAt: number }>;
 }

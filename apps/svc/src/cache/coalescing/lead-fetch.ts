@@ -10,6 +10,7 @@ import type { MirrorFiller } from "../filling/mirror-filler.ts";
 import type { FillWatch } from "../filling/fill-watch.ts";
 import type { RepositoryReset } from "../repository-reset.ts";
 import type { ResponseRecorder } from "../responses/response-recorder.ts";
+import type { ResponseStore } from "../responses/response-store.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
 import type { MirrorResponses, MirrorAttempt, MirrorOutcome } from "../mirror-responses.ts";
 import type { CoalescedFetches, LedFetch } from "./coalesced-fetches.ts";
@@ -35,6 +36,7 @@ export interface LeadFetchParts {
   readonly mirrorFaults: MirrorFaults;
   readonly fetches: CoalescedFetches;
   readonly recorder: ResponseRecorder;
+  readonly responses: Pick<ResponseStore, "refer">;
   readonly upstreamLimit: UpstreamLimit;
   readonly fills: FillWatch;
   readonly reset: RepositoryReset;
@@ -150,6 +152,7 @@ export class LeadFetch {
         led,
         chunks,
         pending,
+        isRepeatable: true,
       });
       metrics.packMade((performance.now() - startedAt) / 1000);
       if (reason?.startsWith("pack:") === true) {
@@ -213,11 +216,21 @@ export class LeadFetch {
     const { fetch, check } = led;
     const pending = await recorder.begin(repository, key);
     const isStored = key !== undefined && pending !== undefined;
-    const begun = (work: Promise<void>): void => background.start(fills.begun(repository, work));
+    const recorded = Promise.withResolvers<boolean>();
+    const begun = (work: Promise<void>): void => {
+      const both = Promise.all([recorded.promise, fills.begun(repository, work)]);
+      background.start(
+        both.then(async ([stored]) => {
+          if (stored && fill?.selfContained === true) await this.#refer(job, key, generation);
+        }),
+      );
+    };
     const fill = broken ? undefined : filler.fillBehind(job, fetch, isStored, begun);
     const record = async (): Promise<void> => {
-      const recording = { repository, key, generation, wantedRefs, led, chunks, pending };
+      const isRepeatable = false;
+      const recording = { repository, key, generation, wantedRefs, led, chunks, pending, isRepeatable };
       const { stored, bytes } = await recorder.record(recording);
+      recorded.resolve(stored);
       release();
       const source = stored && pending !== undefined ? { chunks: () => pending.chunks(bytes) } : undefined;
       if (check.complete && check.packStarted) void fill?.complete(source);
@@ -226,13 +239,19 @@ export class LeadFetch {
       // The recording does not wait for slow readers.
       void Promise.all([fetch.closed, fill?.done]).then(() => pending?.close());
     };
-    background.start(record());
+    background.start(record().finally(() => recorded.resolve(false)));
     const noFile = isStorable(repository.id) && pending === undefined;
     const failed = (): boolean => broken || noFile || fetch.diskError !== undefined;
     return {
       plan: { kind: "lead", reader: led.reader, result: "miss", source: "upstream", failed },
       confirm: false,
     };
+  }
+
+  /** After the fill the mirror has the pack of the response, too: one copy is enough until the response is used again. */
+  async #refer({ repository, format }: FetchJob, key: string | undefined, generation: number): Promise<void> {
+    if (key === undefined || generation !== repository.generation || repository.isReused(key)) return;
+    await this.#parts.responses.refer(repository.id, key, format);
   }
 
   #turnedAway({ job }: LeadTask, led: LedFetch): PlannedFetch {

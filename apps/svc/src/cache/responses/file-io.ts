@@ -1,4 +1,4 @@
-import { read, writev } from "node:fs";
+import { read, readv, writev } from "node:fs";
 
 /**
  * Reads at a position. The callback form: `FileHandle` costs several times the CPU per call, and these two calls are
@@ -9,6 +9,36 @@ import { read, writev } from "node:fs";
 export function readAt(fd: number, buffer: Buffer, length: number, position: number): Promise<number> {
   return new Promise((resolve, reject) => {
     read(fd, buffer, 0, length, position, (error, bytesRead) => (error ? reject(error) : resolve(bytesRead)));
+  });
+}
+
+/** Reads at a position until the target is full or the content ends. @returns the number of bytes read */
+export type ReadBytes = (target: Buffer, position: number) => Promise<number>;
+
+/** Reads an open file. */
+export function fileReader(fd: number): ReadBytes {
+  return async (target, position) => readAllAt(fd, [target], position);
+}
+
+/** Maximum buffers of one call to the system (IOV_MAX is 1024 on Linux). */
+const MAX_VECTOR = 1024;
+
+/** Reads into one buffer after the other. @returns the number of bytes read; fewer than their lengths at the end of the file */
+export async function readAllAt(fd: number, buffers: readonly Buffer[], position: number): Promise<number> {
+  let rest: readonly Buffer[] = buffers;
+  let at = position;
+  while (rest.length > 0) {
+    const count = await readvAt(fd, rest.slice(0, MAX_VECTOR), at);
+    if (count === 0) break;
+    at += count;
+    rest = dropBytes(rest, count);
+  }
+  return at - position;
+}
+
+function readvAt(fd: number, buffers: Buffer[], position: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    readv(fd, buffers, position, (error, count) => (error ? reject(error) : resolve(count)));
   });
 }
 

@@ -1,6 +1,6 @@
-import { open } from "node:fs/promises";
+import { open, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createLogger, systemClock } from "@devplat/base";
+import { createLogger, ifExists, systemClock } from "@devplat/base";
 import { tempFolder } from "@devplat/testkit";
 import { FaultLog } from "../fault-log.ts";
 import { FileResponseStore } from "./file-response-store.ts";
@@ -18,6 +18,8 @@ responseStoreSuite("files", async () => {
       folders: new ResponseFolders(folder.path, hostUrl),
       hostUrl,
       slices: new Slices(),
+      packs: { openPack: async (_id, name) => ifExists(open(join(folder.path, `${name}.pack`), "r")) },
+      stopping: new AbortController().signal,
       faults: new FaultLog(createLogger({ destination: { write: () => undefined } })),
       clock: { ...systemClock, monotonic: () => systemClock.monotonic() + ahead },
     });
@@ -31,6 +33,10 @@ responseStoreSuite("files", async () => {
       await handle.write(Buffer.from([255]), 0, 1, position);
       await handle.close();
     },
+    putPack: async (name, bytes) => {
+      await writeFile(join(folder.path, `${name}.pack`), bytes);
+    },
+    removePack: async (name) => unlink(join(folder.path, `${name}.pack`)),
     end: async () => folder.remove(),
   };
 });

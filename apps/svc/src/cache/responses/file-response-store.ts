@@ -1,83 +1,100 @@
-import { constants } from "node:fs";
+import { constants, type Stats } from "node:fs";
 import { lstat, open, stat, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ifExists, systemCode, type Clock, folderNames } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
-import { isUnreadable, quarantine } from "@devplat/base/file-damage";
+import { quarantine } from "@devplat/base/file-damage";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import type { FaultLog } from "../fault-log.ts";
-import { StoredDataDamaged, type FileSums } from "./block-sums.ts";
-import { CheckedFiles } from "./checked-files.ts";
-import { readAt } from "./file-io.ts";
+import { StoredDataDamaged } from "./block-sums.ts";
+import { CheckedFiles, RECHECK_MS } from "./checked-files.ts";
 import { PendingFile } from "./pending-file.ts";
+import { makeReference } from "./references/make-reference.ts";
+import { encodeReference } from "./references/reference-file.ts";
+import { writeFramed } from "./references/write-framed.ts";
+import { writeReference } from "./references/write-reference.ts";
+import { ResponseFiles, responseBytes, type OpenFile, type PackFiles } from "./response-file.ts";
 import { CORRUPT_SUFFIX, RESPONSES_FOLDER, pendingName, type ResponseFolders } from "./response-folders.ts";
-import type { PendingResponse, ResponseFacts, ResponseStore, StoredResponse } from "./response-store.ts";
-import { decodeTrailer, responseIdentity, trailerBytes } from "./response-trailer.ts";
+import type {
+  PendingResponse,
+  ResponseFacts,
+  ResponseFigures,
+  ResponseStore,
+  StoredResponse,
+} from "./response-store.ts";
+import { responseIdentity } from "./response-trailer.ts";
 import type { Slice, Slices } from "./slices.ts";
 import { isSound } from "./verify-response.ts";
 
 const RESPONSE_FILE = /^[0-9a-f]{64}$/;
-/** Maximum response files whose checksums are in memory: 4 KB for 128 MB. The longest unused are removed first. */
-const MAX_KNOWN_SUMS = 4096;
 /** Milliseconds between two touches of one file. That is enough for the order of eviction. */
 const TOUCH_INTERVAL_MS = 1000;
-
-/** An open file of a response. The descriptor stays good if the file is evicted while it is open. */
-export interface OpenFile {
-  readonly fd: number;
-  /** Bytes of the response. */
-  readonly size: number;
-  readonly sums: FileSums;
-  /** Identifies the content of the file. */
-  readonly identity: string;
-  /** Tells this file from another one of the same name. */
-  readonly inode: number;
-  /** Its time of modification, in milliseconds since the epoch. */
-  readonly modifiedMs: number;
-  readonly stat: () => Promise<{ readonly mtimeMs: number }>;
-  readonly close: () => Promise<void>;
-}
+/** A reference to a smaller response would save next to nothing. */
+const MIN_REFERRED_BYTES = 64 * 1024;
+/** Responses whose framed form could not be written. It is tried again after {@link RECHECK_MS}. */
+const MAX_KNOWN_FAILURES = 1024;
 
 /** Facts about a repository's files that this process has in memory. */
 interface Known {
   /** Raised when all files are removed. A file that was opened before is not served after it. */
   generation: number;
-  /** Bytes on the disk, by file name. */
-  readonly sizes: Map<string, number>;
+  /** By file name. */
+  readonly sizes: Map<string, KnownSize>;
   readonly checked: CheckedFiles;
+}
+
+interface KnownSize {
+  /** Counted bytes. For a reference, that is the length of the response. */
+  readonly bytes: number;
+  /** Bytes on the disk. */
+  readonly fileBytes: number;
+  /** Undefined: this process wrote the file and did not look. */
+  readonly inode?: number;
+}
+
+/** An open file, and its time of modification after it was marked as used. */
+interface UsedFile extends OpenFile {
+  readonly modifiedMs: number;
 }
 
 export interface FileResponseStoreParts {
   readonly folders: ResponseFolders;
+  readonly packs: PackFiles;
   /** `host.url`, part of the request identity in each file. */
   readonly hostUrl: string;
   readonly slices: Slices;
   readonly faults: FaultLog;
   readonly clock: Clock;
+  /** Fires when the service stops. */
+  readonly stopping: AbortSignal;
 }
 
 /**
- * Response files on disk: `_responses/<owner>/<name>/<key>`. Each has a whole response as it is sent, and a trailer of
- * checksums (response-trailer.ts). Files are written under another name, synced and renamed, so that a crash never leaves
- * a partial file.
+ * Response files on disk: `_responses/<owner>/<name>/<key>`. Each has a whole response as it is sent and a trailer of
+ * checksums (response-trailer.ts), or is a reference to a pack of the mirror (reference-file.ts). At the first use of a
+ * reference, the whole response is written in its place. Files are written under another name, synced and renamed, so that
+ * a crash never leaves a partial file.
  */
 export class FileResponseStore implements ResponseStore {
   readonly #parts: FileResponseStoreParts;
   readonly #touched = new Map<string, number>();
-  /** By path. */
-  readonly #sums = new BoundedMap<string, { readonly identity: string; readonly sums: FileSums }>({
-    max: MAX_KNOWN_SUMS,
-  });
+  readonly #files: ResponseFiles;
   readonly #known = new Map<string, Known>();
+  /** Framed forms that are being written, by path. */
+  readonly #framing = new Map<string, Promise<void>>();
+  /** By path. */
+  readonly #unframed = new BoundedMap<string, true>({ max: MAX_KNOWN_FAILURES, ttlMs: RECHECK_MS });
 
   constructor(parts: FileResponseStoreParts) {
     this.#parts = parts;
+    this.#files = new ResponseFiles(parts.folders, parts.packs, parts.hostUrl);
   }
 
   async open(id: RepositoryId, key: string): Promise<StoredResponse | "failed" | undefined> {
     const known = this.#knownOf(id);
     const { generation } = known;
-    let file: OpenFile | undefined;
+    let file: UsedFile | undefined;
     try {
       const opened = (file = await this.#openFile(id, key));
       if (opened === undefined) return undefined;
@@ -85,7 +102,10 @@ export class FileResponseStore implements ResponseStore {
         throw new StoredDataDamaged("a stored response does not match its checksums");
       }
       const response = this.#responseOf(id, key, opened, await this.#slice(opened, 0));
-      if (generation === known.generation) return response;
+      if (generation === known.generation) {
+        if (!opened.isFramed) this.#frame(id, key, generation);
+        return response;
+      }
       await response.close();
       return undefined;
     } catch (error) {
@@ -116,7 +136,7 @@ export class FileResponseStore implements ResponseStore {
       identity: responseIdentity(hostUrl, id.key, key),
       slices,
       onCommitted: (bytes, modifiedMs) => {
-        known.sizes.set(key, bytes);
+        known.sizes.set(key, { bytes, fileBytes: bytes });
         known.checked.written(key, modifiedMs);
       },
     });
@@ -125,14 +145,18 @@ export class FileResponseStore implements ResponseStore {
   async list(id: RepositoryId): Promise<readonly ResponseFacts[]> {
     const folder = this.#parts.folders.path(id);
     const files: ResponseFacts[] = [];
+    const { sizes } = this.#knownOf(id);
+    const found = new Map<string, KnownSize>();
     for (const name of await folderNames(folder)) {
       if (!RESPONSE_FILE.test(name.replace(CORRUPT_SUFFIX, ""))) continue;
       const facts = await stat(join(folder, name)).catch(() => undefined);
-      if (facts?.isFile() === true) files.push({ name, size: facts.size, mtimeMs: facts.mtimeMs });
+      if (facts?.isFile() !== true) continue;
+      const size = await sizeOf(join(folder, name), facts, sizes.get(name));
+      found.set(name, size);
+      files.push({ name, size: size.bytes, fileBytes: size.fileBytes, mtimeMs: facts.mtimeMs });
     }
-    const { sizes } = this.#knownOf(id);
     sizes.clear();
-    for (const { name, size } of files) sizes.set(name, size);
+    for (const [name, size] of found) sizes.set(name, size);
     return files;
   }
 
@@ -142,7 +166,7 @@ export class FileResponseStore implements ResponseStore {
     sizes.delete(name);
     checked.forget(name);
     this.#touched.delete(path);
-    this.#sums.delete(path);
+    this.#files.forget(path);
     try {
       await unlink(path);
       return true;
@@ -164,9 +188,44 @@ export class FileResponseStore implements ResponseStore {
     }
   }
 
-  figures(id: RepositoryId): { readonly responses: number; readonly bytes: number } {
-    const { sizes } = this.#knownOf(id);
-    return { responses: sizes.size, bytes: sizes.values().reduce((sum, size) => sum + size, 0) };
+  figures(id: RepositoryId): ResponseFigures {
+    const sizes = [...this.#knownOf(id).sizes.values()];
+    return {
+      responses: sizes.length,
+      bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0),
+      fileBytes: sizes.reduce((sum, { fileBytes }) => sum + fileBytes, 0),
+    };
+  }
+
+  async refer(id: RepositoryId, key: string, format: ObjectFormat): Promise<boolean> {
+    const { generation } = this.#knownOf(id);
+    let file: OpenFile | undefined;
+    try {
+      const opened = await this.#files.open(id, key);
+      if (opened === undefined || "dangling" in opened) return false;
+      file = opened;
+      if (!opened.isFramed || opened.size < MIN_REFERRED_BYTES) return false;
+      const reference = await makeReference(opened, format, async (made) => this.#files.openPack(id, made));
+      if (reference === undefined) return false;
+      const known = this.#knownOf(id);
+      const path = this.#files.pathOf(id, key);
+      const isSame = async (): Promise<boolean> =>
+        generation === known.generation && (await ifExists(lstat(path)))?.ino === opened.inode;
+      const bytes = encodeReference(reference, this.#files.identityOf(id, key));
+      const modifiedMs = await writeReference(path, key, bytes, opened.handle, isSame);
+      if (modifiedMs === undefined) return false;
+      known.sizes.set(key, { bytes: opened.size, fileBytes: bytes.length });
+      known.checked.written(key, modifiedMs);
+      return true;
+    } catch (error) {
+      // The framed response stays. If it is damaged, its next use shows that.
+      if (!(error instanceof StoredDataDamaged)) {
+        this.#parts.faults.once({ id }, error, "a stored response cannot be replaced by a reference");
+      }
+      return false;
+    } finally {
+      await file?.close();
+    }
   }
 
   async repositories(): Promise<readonly { readonly owner: string; readonly name: string }[]> {
@@ -178,6 +237,7 @@ export class FileResponseStore implements ResponseStore {
   }
 
   async settled(): Promise<void> {
+    await Promise.all(this.#framing.values());
     await this.#parts.folders.settled();
   }
 
@@ -189,54 +249,32 @@ export class FileResponseStore implements ResponseStore {
     return made;
   }
 
-  /** @throws StoredDataDamaged when the file does not answer this request; a system error */
-  async #openFile(id: RepositoryId, key: string): Promise<OpenFile | undefined> {
-    const { folders, hostUrl } = this.#parts;
-    await folders.checkOrigin(id);
-    const path = join(folders.path(id), key);
-    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    let handle: FileHandle | undefined;
+  /** Opens a file and marks it as used. @throws StoredDataDamaged when the file does not answer this request; a system error */
+  async #openFile(id: RepositoryId, key: string): Promise<UsedFile | undefined> {
+    const file = await this.#files.open(id, key);
+    if (file === undefined) return undefined;
+    if ("dangling" in file) {
+      await this.#removeDangling(id, key, file.inode);
+      return undefined;
+    }
     try {
-      handle = await ifExists(open(path, flags));
-      if (handle === undefined) return undefined;
-      const { fd } = handle;
-      const { size: fileBytes, ino, birthtimeMs, mtimeMs } = await handle.stat();
-      // The file is opened for each request, so that nothing that was evicted or removed is sent from memory, and one
-      // that was replaced is another file.
-      const identity = `${path}\0${ino}\0${birthtimeMs}\0${fileBytes}`;
-      const known = this.#sums.get(path);
-      const sums =
-        known?.identity === identity
-          ? known.sums
-          : await readTrailer(fd, fileBytes, responseIdentity(hostUrl, id.key, key));
-      if (sums !== known?.sums) this.#sums.set(path, { identity, sums });
       const { checked } = this.#knownOf(id);
-      checked.seen(key, mtimeMs);
-      const modifiedMs = (await this.#touch(path, handle, (at) => checked.touched(key, at))) ?? mtimeMs;
-      const opened = handle;
-      return {
-        fd,
-        size: sums.size,
-        sums,
-        identity,
-        inode: ino,
-        modifiedMs,
-        stat: async () => opened.stat(),
-        close: async () => opened.close(),
-      };
+      checked.seen(key, file.mtimeMs);
+      const path = this.#files.pathOf(id, key);
+      const touchedMs = await this.#touch(path, file.handle, (at) => checked.touched(key, at));
+      return { ...file, modifiedMs: touchedMs ?? file.mtimeMs };
     } catch (error) {
-      await handle?.close();
-      if (isUnreadable(error)) throw new StoredDataDamaged("a stored response cannot be read", error);
+      await file.close();
       throw error;
     }
   }
 
-  #slice({ identity, fd, size, sums }: OpenFile, offset: number): Slice | Promise<Slice> {
-    return this.#parts.slices.take(identity, fd, offset, size, sums);
+  #slice({ identity, read, size, sums }: OpenFile, offset: number): Slice | Promise<Slice> {
+    return this.#parts.slices.take(identity, read, offset, size, sums);
   }
 
   /** The response in a file, which is quarantined as soon as a slice of it turns out damaged. @param first slice of it */
-  #responseOf(id: RepositoryId, key: string, file: OpenFile, first: Slice): StoredResponse {
+  #responseOf(id: RepositoryId, key: string, file: UsedFile, first: Slice): StoredResponse {
     const { slices } = this.#parts;
     const { generation, checked } = this.#knownOf(id);
     let ready: Slice | undefined = first;
@@ -246,7 +284,7 @@ export class FileResponseStore implements ResponseStore {
     };
     return {
       size: file.size,
-      ...soundFile(file, checked.unchanged(key)),
+      ...(file.isFramed && soundFile(file, checked.unchanged(key))),
       crowded: () => slices.crowded,
       slice: (offset) => {
         if (offset === 0 && ready !== undefined) {
@@ -265,6 +303,37 @@ export class FileResponseStore implements ResponseStore {
     };
   }
 
+  /** Writes the whole response in the place of a reference, in the background. */
+  #frame(id: RepositoryId, key: string, generation: number): void {
+    const { slices, stopping, faults } = this.#parts;
+    const path = this.#files.pathOf(id, key);
+    if (this.#framing.has(path) || this.#unframed.get(path) === true) return;
+    const frame = async (): Promise<void> => {
+      const file = await this.#files.open(id, key);
+      if (file === undefined || "dangling" in file) return;
+      try {
+        if (file.isFramed) return;
+        const isCurrent = (): boolean => generation === this.#knownOf(id).generation;
+        await writeFramed(file, await this.create(id, key), slices, stopping, isCurrent);
+      } finally {
+        await file.close();
+      }
+    };
+    const work = frame()
+      .catch((error: unknown) => {
+        this.#unframed.set(path, true);
+        if (stopping.aborted) return;
+        faults.once({ id }, error, "a stored response cannot be written; its pack is used");
+      })
+      .finally(() => this.#framing.delete(path));
+    this.#framing.set(path, work);
+  }
+
+  /** Removes a reference whose pack is gone. The mirror has its objects elsewhere, or is gone too. */
+  async #removeDangling(id: RepositoryId, key: string, inode: number): Promise<void> {
+    if ((await ifExists(lstat(this.#files.pathOf(id, key))))?.ino === inode) await this.remove(id, key);
+  }
+
   /**
    * Renames a damaged file. It is evicted like any other file. Damage that several requests find is logged once.
    *
@@ -281,7 +350,7 @@ export class FileResponseStore implements ResponseStore {
     if (generation !== known.generation) return;
     known.checked.forget(key);
     const path = join(folders.path(id), key);
-    this.#sums.delete(path);
+    this.#files.forget(path);
     try {
       const facts = await ifExists(lstat(path));
       if (facts === undefined || (inode !== undefined && facts.ino !== inode)) return;
@@ -313,21 +382,18 @@ export class FileResponseStore implements ResponseStore {
 
 /** @param isUnchanged tells by the time of modification whether the file is as it was; undefined: it is not */
 function soundFile(
-  file: OpenFile,
+  file: UsedFile,
   isUnchanged: ((modifiedMs: number) => boolean) | undefined,
 ): Pick<StoredResponse, "soundFile"> {
   if (isUnchanged === undefined) return {};
   const isStillSound = async (reread: boolean): Promise<boolean> =>
-    isUnchanged((await file.stat()).mtimeMs) && (!reread || (await isSound(file)));
-  return { soundFile: { descriptor: file.fd, isStillSound } };
+    isUnchanged((await file.handle.stat()).mtimeMs) && (!reread || (await isSound(file)));
+  return { soundFile: { descriptor: file.handle.fd, isStillSound } };
 }
 
-/** @throws StoredDataDamaged */
-async function readTrailer(fd: number, fileBytes: number, requestDigest: Buffer): Promise<FileSums> {
-  const length = trailerBytes(fileBytes);
-  const bytes = Buffer.alloc(length ?? 0);
-  const count = length === undefined ? 0 : await readAt(fd, bytes, bytes.length, fileBytes - bytes.length);
-  const sums = count > 0 && count === length ? decodeTrailer(bytes, fileBytes, requestDigest) : undefined;
-  if (sums === undefined) throw new StoredDataDamaged("a stored response has no sound trailer");
-  return sums;
+async function sizeOf(path: string, facts: Stats, known: KnownSize | undefined): Promise<KnownSize> {
+  const { ino: inode, size: fileBytes } = facts;
+  if (known?.inode === inode && known.fileBytes === fileBytes) return known;
+  const bytes = await responseBytes(path, fileBytes).catch(() => fileBytes);
+  return { bytes, fileBytes, inode };
 }

@@ -3,7 +3,7 @@ import { rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { syncFolder } from "@devplat/base";
 import type { BlockSums, FileSums } from "./block-sums.ts";
-import { readAt, writeAllAt } from "./file-io.ts";
+import { fileReader, readAt, writeAllAt } from "./file-io.ts";
 import { encodeTrailer } from "./response-trailer.ts";
 import type { PendingResponse } from "./response-store.ts";
 import type { Slice, Slices } from "./slices.ts";
@@ -39,7 +39,7 @@ export class PendingFile implements PendingResponse {
 
   slice(offset: number, end: number, sums: BlockSums): Slice | Promise<Slice> {
     const { handle, pendingPath, slices } = this.#parts;
-    return slices.take(pendingPath, handle.fd, offset, end, sums);
+    return slices.take(pendingPath, fileReader(handle.fd), offset, end, sums);
   }
 
   async *chunks(size: number): AsyncGenerator<Buffer, void, undefined> {

@@ -25,6 +25,8 @@ export interface Recording {
   readonly chunks: ResponseChunks;
   /** Undefined: the response cannot be written. */
   readonly pending: PendingResponse | undefined;
+  /** Whether the mirror can make the response again. Then it is stored at its second use. */
+  readonly isRepeatable: boolean;
 }
 
 /** Writes responses to the store while they go to clients. A failure of the store never fails a response. */
@@ -59,16 +61,20 @@ export class ResponseRecorder {
     }
   }
 
-  /** Drains a response to its readers and to the store, which keeps it if it is whole. The caller closes `pending`. */
+  /**
+   * Drains a response to its readers and to the store, which keeps it if it is whole and was used before, or cannot be made
+   * again. The caller closes `pending`.
+   */
   async record(recording: Recording): Promise<FetchOutcome & { readonly stored: boolean }> {
-    const { repository, key, generation, wantedRefs, led, chunks, pending } = recording;
+    const { repository, key, generation, wantedRefs, led, chunks, pending, isRepeatable } = recording;
     const outcome = await led.fetch.run(chunks, pending);
     if (pending === undefined) return { ...outcome, stored: false };
     if (outcome.diskError !== undefined) {
       this.#parts.faults.once(repository, outcome.diskError, NOT_STORED);
     }
     const isSame = generation === repository.generation && areSameRefs(wantedRefs, led.check.wantedRefs);
-    const stored = key !== undefined && outcome.storable && isSame && this.#isListed(repository);
+    const isKept = key !== undefined && (!isRepeatable || repository.isReused(key));
+    const stored = isKept && outcome.storable && isSame && this.#isListed(repository);
     if (stored) await this.#commit(repository, pending, led);
     await pending.discard();
     return { ...outcome, stored };

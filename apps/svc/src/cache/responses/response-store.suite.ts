@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { repositoryId, type RepositoryId } from "../../access/repository-id.ts";
 import { GrowingSums, StoredDataDamaged } from "./block-sums.ts";
 import type { ResponseStore, StoredResponse } from "./response-store.ts";
+import { framedPack } from "./references/reference.test-kit.ts";
 import { SLICE_BYTES } from "./slices.ts";
 
 /** A store of responses under test. */
@@ -14,6 +15,9 @@ export interface ResponseStoreSubject {
   reopen(hostUrl?: string): ResponseStore;
   /** Changes one byte of a stored response. */
   damage(id: RepositoryId, key: string, position: number): Promise<void>;
+  /** Writes a pack of the repositories' mirrors. */
+  putPack(name: string, bytes: Buffer): Promise<void>;
+  removePack(name: string): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -127,14 +131,14 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
     });
 
     it("lists responses, and knows their number and bytes", async () => {
-      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0 });
+      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0, fileBytes: 0 });
       await put(ID, KEY, contentOf(1000));
       await put(ID, OTHER_KEY, contentOf(2000));
       const listed = await store.list(ID);
       assert.deepEqual(listed.map(({ name: key }) => key).toSorted(), [KEY, OTHER_KEY]);
       const bytes = listed.reduce((sum, { size }) => sum + size, 0);
       assert.ok(bytes >= 3000);
-      assert.deepEqual(store.figures(ID), { responses: 2, bytes });
+      assert.deepEqual(store.figures(ID), { responses: 2, bytes, fileBytes: bytes });
       assert.deepEqual(await store.repositories(), [{ owner: "org", name: "name" }]);
     });
 
@@ -143,7 +147,7 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       await subject.reopen().remove(ID, KEY);
       assert.equal(store.figures(ID).responses, 1);
       assert.deepEqual(await store.list(ID), []);
-      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0 });
+      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0, fileBytes: 0 });
     });
 
     it("finds nothing of a repository after all of it is removed, and others stay", async () => {
@@ -152,7 +156,7 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       await put(other, KEY, contentOf(10));
       await store.removeAll(ID);
       assert.equal(await store.open(ID, KEY), undefined);
-      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0 });
+      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0, fileBytes: 0 });
       await store.settled();
       await (await opened(other, KEY)).close();
       await put(ID, KEY, contentOf(20));
@@ -193,6 +197,156 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       await put(ID, KEY, contentOf(3 * SLICE_BYTES), subject.reopen());
       await subject.damage(ID, KEY, 2 * SLICE_BYTES + 5);
       assert.equal(await store.open(ID, KEY), "failed");
+    });
+
+    describe("references", () => {
+      const { response: content, pack, name: packName } = framedPack(contentOf(3 * SLICE_BYTES));
+      const refer = async (from = store): Promise<boolean> => from.refer(ID, KEY, "sha1");
+      const isReference = async (from = store): Promise<boolean> => {
+        const [facts] = await from.list(ID);
+        assert.ok(facts !== undefined && facts.size >= content.length, "it counts as the response");
+        return facts.fileBytes < 10_000;
+      };
+
+      it("a reference gives the same bytes, also to another process", async () => {
+        await put(ID, KEY, content);
+        await subject.putPack(packName, pack);
+        const [before] = await store.list(ID);
+        assert.ok(await refer());
+        const [after] = await store.list(ID);
+        assert.ok(Math.abs(after!.mtimeMs - before!.mtimeMs) < 1, "the time of the last use stays");
+        assert.ok(await isReference());
+        assert.deepEqual(store.figures(ID), {
+          responses: 1,
+          bytes: content.length,
+          fileBytes: after!.fileBytes,
+        });
+        for (const from of [subject.reopen(), store]) {
+          const response = await opened(ID, KEY, from);
+          assert.equal(response.size, content.length);
+          assert.ok((await readAll(response)).equals(content));
+          const at = SLICE_BYTES + 77;
+          const slice = await response.slice(at);
+          assert.ok(slice.bytes.equals(content.subarray(at, at + slice.bytes.length)));
+          slice.release();
+          await response.close();
+          await from.settled();
+        }
+      });
+
+      it("the use of a reference stores the whole response again", async () => {
+        await put(ID, KEY, content);
+        await subject.putPack(packName, pack);
+        await refer();
+        const readers = await Promise.all([opened(ID, KEY), opened(ID, KEY)]);
+        assert.ok(readers.every(({ soundFile }) => soundFile === undefined));
+        for (const reader of readers) await reader.close();
+        await store.settled();
+        assert.ok(!(await isReference()));
+        const later = await opened(ID, KEY);
+        assert.ok(later.soundFile !== undefined);
+        await subject.removePack(packName);
+        assert.ok((await readAll(later)).equals(content));
+        await later.close();
+        assert.equal((await store.list(ID)).length, 1);
+      });
+
+      it("a response stays as it is when the mirror has no such pack, or another one", async () => {
+        await put(ID, KEY, content);
+        assert.equal(await refer(), false);
+        for (const other of [pack.subarray(1), Buffer.concat([pack.subarray(0, -1), Buffer.from("!")])]) {
+          await subject.putPack(packName, other);
+          assert.equal(await refer(), false);
+        }
+        assert.ok(!(await isReference()));
+        assert.equal(await store.refer(ID, OTHER_KEY, "sha1"), false);
+        const response = await opened(ID, KEY);
+        assert.ok((await readAll(response)).equals(content));
+        await response.close();
+      });
+
+      it("a response without a pack in it stays as it is", async () => {
+        await put(ID, KEY, contentOf(200_000));
+        assert.equal(await refer(), false);
+        await (await opened(ID, KEY)).close();
+      });
+
+      it("a reference whose pack is gone is not found, and removed", async () => {
+        await put(ID, KEY, content);
+        await subject.putPack(packName, pack);
+        await refer();
+        const reader = await opened(ID, KEY);
+        await subject.removePack(packName);
+        assert.equal(await store.open(ID, KEY), undefined);
+        assert.deepEqual(await store.list(ID), []);
+        assert.ok((await readAll(reader)).equals(content), "who has it open reads on");
+        await reader.close();
+        await store.settled();
+        assert.deepEqual(await store.list(ID), []);
+      });
+
+      it("a pack of another length is not the pack", async () => {
+        await put(ID, KEY, content);
+        await subject.putPack(packName, pack);
+        await refer();
+        await subject.putPack(packName, pack.subarray(0, -1));
+        assert.equal(await store.open(ID, KEY), undefined);
+        assert.deepEqual(await store.list(ID), []);
+      });
+
+      it("wrong bytes of the pack are not served", async () => {
+        await put(ID, KEY, content);
+        await subject.putPack(packName, pack);
+        await refer();
+        const reader = await opened(ID, KEY);
+        const damaged = Buffer.from(pack);
+        damaged[2 * SLICE_BYTES]! ^= 1;
+        await subject.putPack(packName, damaged);
+        assert.equal(await subject.reopen().open(ID, KEY), "failed");
+        await assert.rejects(async () => readAll(reader), StoredDataDamaged);
+        await reader.close();
+        await store.settled();
+        assert.equal(await store.open(ID, KEY), undefined);
+      });
+
+      it("a damaged reference is not served", async () => {
+        await put(ID, KEY, content);
+        await subject.putPack(packName, pack);
+        await refer();
+        await subject.damage(ID, KEY, 5);
+        assert.equal(await subject.reopen().open(ID, KEY), "failed");
+        assert.equal(await subject.reopen().open(ID, KEY), undefined);
+      });
+
+      it("what is removed while it is replaced stays removed", async () => {
+        await put(ID, KEY, content);
+        await subject.putPack(packName, pack);
+        const referring = refer();
+        await store.removeAll(ID);
+        assert.equal(await referring, false);
+        assert.deepEqual(await store.list(ID), []);
+        await put(ID, KEY, content);
+        await refer();
+        await (await opened(ID, KEY)).close();
+        await store.removeAll(ID);
+        await store.settled();
+        assert.equal(await store.open(ID, KEY), undefined);
+      });
+
+      it("two processes replace one response, and both serve it", async () => {
+        await put(ID, KEY, content);
+        await subject.putPack(packName, pack);
+        const other = subject.reopen();
+        const [a, b] = await Promise.all([refer(), refer(other)]);
+        assert.ok(a || b);
+        const readers = await Promise.all([opened(ID, KEY), opened(ID, KEY, other)]);
+        for (const reader of readers) assert.ok((await readAll(reader)).equals(content));
+        for (const reader of readers) await reader.close();
+        await store.settled();
+        await other.settled();
+        assert.ok(!(await isReference()));
+        assert.equal(await subject.reopen().removeLeftovers(), 0);
+      });
     });
 
     it("has nothing to remove after a clean end", async () => {

@@ -1,3 +1,4 @@
+import type { ObjectFormat } from "@devplat/git-protocol";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import type { BlockSums, FileSums } from "./block-sums.ts";
 import type { Slice } from "./slices.ts";
@@ -24,6 +25,14 @@ export interface ResponseStore {
   open(id: RepositoryId, key: string): Promise<StoredResponse | "failed" | undefined>;
   /** Starts to write a response. @throws a system error */
   create(id: RepositoryId, key: string): Promise<PendingResponse>;
+  /**
+   * Replaces a stored response by a reference to a pack of the mirror, if that has exactly the same pack. Its next use
+   * stores the response itself again. Never rejects.
+   *
+   * @param format of the ids in the pack
+   * @returns whether it is a reference now
+   */
+  refer(id: RepositoryId, key: string, format: ObjectFormat): Promise<boolean>;
   /** Responses of a repository and damaged ones, with their time of last use. Brings {@link figures} up to date. */
   list(id: RepositoryId): Promise<readonly ResponseFacts[]>;
   /** Removes one response. @returns false if another process removed it first. @throws a system error */
@@ -31,7 +40,7 @@ export interface ResponseStore {
   /** Removes all responses of a repository. None is found after it resolves. Never rejects. */
   removeAll(id: RepositoryId): Promise<void>;
   /** Number and bytes of the responses of a repository, as far as this process knows. */
-  figures(id: RepositoryId): { readonly responses: number; readonly bytes: number };
+  figures(id: RepositoryId): ResponseFigures;
   /** Repositories that have data here. @throws a system error */
   repositories(): Promise<readonly { readonly owner: string; readonly name: string }[]>;
   /** Removes leftovers of crashed processes. Call it before the first request. @returns the number of responses */
@@ -91,9 +100,20 @@ export interface PendingResponse {
   close(): Promise<void>;
 }
 
+export interface ResponseFigures {
+  readonly responses: number;
+  /** Sum of {@link ResponseFacts.size}. */
+  readonly bytes: number;
+  /** Sum of {@link ResponseFacts.fileBytes}. */
+  readonly fileBytes: number;
+}
+
 export interface ResponseFacts {
   readonly name: string;
+  /** Bytes that count for limits. Those of a reference are the bytes of the response. */
   readonly size: number;
+  /** Bytes on the disk. */
+  readonly fileBytes: number;
   /** Time of last use, in milliseconds since the epoch. */
   readonly mtimeMs: number;
 }

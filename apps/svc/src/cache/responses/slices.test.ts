@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { GrowingSums, StoredDataDamaged, type FileSums } from "./block-sums.ts";
+import { fileReader } from "./file-io.ts";
 import { SLICE_BYTES, Slices } from "./slices.ts";
 
 const COUNT = 12;
@@ -29,7 +30,7 @@ describe("Slices", () => {
     await rm(folder, { recursive: true });
   });
   const take = async (slices: Slices, index: number, file = "f") =>
-    slices.take(file, handle.fd, index * SLICE_BYTES, SIZE, sums);
+    slices.take(file, fileReader(handle.fd), index * SLICE_BYTES, SIZE, sums);
 
   it("reads a slice once for concurrent callers; later callers do not wait", async () => {
     const slices = new Slices();
@@ -37,7 +38,7 @@ describe("Slices", () => {
     assert.equal(one.bytes, two.bytes);
     assert.ok(one.bytes.every((byte) => byte === 4));
     assert.equal(slices.bytes, SLICE_BYTES);
-    const third = slices.take("f", -1, 3 * SLICE_BYTES, SIZE, sums);
+    const third = slices.take("f", fileReader(-1), 3 * SLICE_BYTES, SIZE, sums);
     assert.ok(!(third instanceof Promise), "it is in memory: no file is needed");
     assert.equal(third.bytes, one.bytes);
   });
@@ -47,10 +48,10 @@ describe("Slices", () => {
     const last = await take(slices, COUNT);
     assert.equal(last.bytes.toString(), "the end");
     await assert.rejects(
-      async () => slices.take("g", handle.fd, COUNT * SLICE_BYTES, SIZE + 1, sums),
+      async () => slices.take("g", fileReader(handle.fd), COUNT * SLICE_BYTES, SIZE + 1, sums),
       /became shorter/,
     );
-    await assert.rejects(async () => slices.take("f", -1, SLICE_BYTES, SIZE, sums), {
+    await assert.rejects(async () => slices.take("f", fileReader(-1), SLICE_BYTES, SIZE, sums), {
       code: "ERR_OUT_OF_RANGE",
     });
     assert.equal(slices.bytes, 7, "what failed is not kept");
@@ -63,8 +64,8 @@ describe("Slices", () => {
     for (const index of [1, 2, 3, 4, 5]) (await take(slices, index)).release();
     assert.equal(slices.bytes, 4 * SLICE_BYTES);
     assert.ok(held.bytes.every((byte) => byte === 1));
-    assert.ok(!(slices.take("f", -1, 0, SIZE, sums) instanceof Promise));
-    const evicted = slices.take("f", handle.fd, SLICE_BYTES, SIZE, sums);
+    assert.ok(!(slices.take("f", fileReader(-1), 0, SIZE, sums) instanceof Promise));
+    const evicted = slices.take("f", fileReader(handle.fd), SLICE_BYTES, SIZE, sums);
     assert.ok(evicted instanceof Promise);
     assert.ok((await evicted).bytes.every((byte) => byte === 2));
   });
@@ -76,7 +77,9 @@ describe("Slices", () => {
     }
     for (let index = 0; index < COUNT; index++) (await take(slices, index, "large")).release();
     for (const index of [0, 1]) {
-      assert.ok(!(slices.take("popular", -1, index * SLICE_BYTES, SIZE, sums) instanceof Promise));
+      assert.ok(
+        !(slices.take("popular", fileReader(-1), index * SLICE_BYTES, SIZE, sums) instanceof Promise),
+      );
     }
   });
 
@@ -84,13 +87,13 @@ describe("Slices", () => {
     const slices = new Slices(4 * SLICE_BYTES);
     const held = await Promise.all([0, 1, 2].map((index) => take(slices, index)));
     assert.equal(slices.crowded, true);
-    const own = await slices.take("f", handle.fd, 3 * SLICE_BYTES + 5, SIZE, sums);
+    const own = await slices.take("f", fileReader(handle.fd), 3 * SLICE_BYTES + 5, SIZE, sums);
     assert.ok(own.bytes.length < SLICE_BYTES && own.bytes.every((byte) => byte === 4));
     assert.ok(
-      !(slices.take("f", -1, 2 * SLICE_BYTES, SIZE, sums) instanceof Promise),
+      !(slices.take("f", fileReader(-1), 2 * SLICE_BYTES, SIZE, sums) instanceof Promise),
       "what is there is shared",
     );
-    const last = await slices.take("f", handle.fd, COUNT * SLICE_BYTES + 4, SIZE, sums);
+    const last = await slices.take("f", fileReader(handle.fd), COUNT * SLICE_BYTES + 4, SIZE, sums);
     assert.equal(last.bytes.toString(), "end");
     for (const slice of held.slice(0, 2)) slice.release();
     assert.equal(slices.crowded, false);
@@ -99,10 +102,13 @@ describe("Slices", () => {
 
   it("gives the rest of a slice from an offset within it", async () => {
     const slices = new Slices();
-    const rest = await slices.take("f", handle.fd, 2 * SLICE_BYTES - 3, SIZE, sums);
+    const rest = await slices.take("f", fileReader(handle.fd), 2 * SLICE_BYTES - 3, SIZE, sums);
     assert.deepEqual([...rest.bytes], [2, 2, 2]);
     rest.release();
-    assert.deepEqual([...(await slices.take("f", -1, 2 * SLICE_BYTES - 2, SIZE, sums)).bytes], [2, 2]);
+    assert.deepEqual(
+      [...(await slices.take("f", fileReader(-1), 2 * SLICE_BYTES - 2, SIZE, sums)).bytes],
+      [2, 2],
+    );
   });
 
   it("uses memory again once all have released it, never while somebody holds it", async () => {
@@ -139,10 +145,13 @@ describe("Slices", () => {
       // Without room for a slice of its own, a sender gets the sound part before the damage, and not the next one.
       const crowded = new Slices(SLICE_BYTES);
       const held = await Promise.all([take(crowded, 0), take(crowded, 1)]);
-      const own = await crowded.take("f", handle.fd, 5 * SLICE_BYTES, SIZE, sums);
+      const own = await crowded.take("f", fileReader(handle.fd), 5 * SLICE_BYTES, SIZE, sums);
       assert.ok(own.bytes.every((byte) => byte === 6));
       const next = 5 * SLICE_BYTES + 2 * own.bytes.length;
-      await assert.rejects(async () => crowded.take("f", handle.fd, next, SIZE, sums), StoredDataDamaged);
+      await assert.rejects(
+        async () => crowded.take("f", fileReader(handle.fd), next, SIZE, sums),
+        StoredDataDamaged,
+      );
       for (const slice of held) slice.release();
     } finally {
       await handle.write(Buffer.from([6]), 0, 1, at);
@@ -154,6 +163,6 @@ describe("Slices", () => {
     (await take(slices, 0)).release();
     slices.forget("f");
     assert.equal(slices.bytes, 0);
-    assert.ok(slices.take("f", handle.fd, 0, SIZE, sums) instanceof Promise);
+    assert.ok(slices.take("f", fileReader(handle.fd), 0, SIZE, sums) instanceof Promise);
   });
 });

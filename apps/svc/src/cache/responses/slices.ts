@@ -1,5 +1,5 @@
 import { StoredDataDamaged, SUM_BLOCK_BYTES, type BlockSums } from "./block-sums.ts";
-import { readAt } from "./file-io.ts";
+import type { ReadBytes } from "./file-io.ts";
 
 /** Bytes of a slice: a larger read or write costs no less per byte (measured, ENGINE notes). */
 export const SLICE_BYTES = 512 * 1024;
@@ -70,20 +70,20 @@ export class Slices {
    * The bytes from the offset to the end of the slice that it is in, or fewer.
    *
    * @param file names this very content: another file under the same path needs another name
-   * @param fd of the file; it must stay open until the promise is settled
+   * @param read reads the file, which must stay open until the promise is settled
    * @param size of the file, or at least up to the end of this slice
    * @param sums that what is read from the disk must have
    * @returns a promise only if it must be waited for
    * @throws what reading threw, or StoredDataDamaged
    */
-  take(file: string, fd: number, offset: number, size: number, sums: BlockSums): Slice | Promise<Slice> {
+  take(file: string, read: ReadBytes, offset: number, size: number, sums: BlockSums): Slice | Promise<Slice> {
     const from = offset % SLICE_BYTES;
     const index = (offset - from) / SLICE_BYTES;
     const length = Math.min(SLICE_BYTES, size - (offset - from));
     let kept = this.#files.get(file)?.get(index);
     if (kept === undefined) {
-      if (this.crowded) return readPrivately(fd, offset, offset - from + length, sums);
-      kept = this.#load(file, fd, index, length, sums);
+      if (this.crowded) return readPrivately(read, offset, offset - from + length, sums);
+      kept = this.#load(file, read, index, length, sums);
     } else if (this.#fresh.delete(kept)) {
       this.#freshBytes -= kept.bytes.length;
       this.#popular.add(kept);
@@ -111,7 +111,7 @@ export class Slices {
     for (const kept of this.#files.get(file)?.values() ?? []) this.#drop(kept);
   }
 
-  #load(file: string, fd: number, index: number, length: number, sums: BlockSums): Kept {
+  #load(file: string, read: ReadBytes, index: number, length: number, sums: BlockSums): Kept {
     const whole = length === SLICE_BYTES;
     const bytes = (whole ? this.#idle.pop() : undefined) ?? Buffer.allocUnsafeSlow(length);
     const kept: Kept = {
@@ -123,7 +123,7 @@ export class Slices {
       abandoned: false,
       dropped: false,
     };
-    kept.loading = readChecked(fd, bytes, index * SLICE_BYTES, sums).then(
+    kept.loading = readChecked(read, bytes, index * SLICE_BYTES, sums).then(
       () => (kept.loading = undefined),
       (error: unknown) => {
         this.#drop(kept);
@@ -198,22 +198,19 @@ function unused(slices: ReadonlySet<Kept>): Kept | undefined {
 }
 
 /** Memory of one sender alone: the rest of the block that the offset is in. @param end of the slice */
-async function readPrivately(fd: number, offset: number, end: number, sums: BlockSums): Promise<Slice> {
+async function readPrivately(read: ReadBytes, offset: number, end: number, sums: BlockSums): Promise<Slice> {
   const from = offset % PRIVATE_BYTES;
   const start = offset - from;
   const bytes = Buffer.allocUnsafeSlow(Math.min(PRIVATE_BYTES, end - start));
-  await readChecked(fd, bytes, start, sums);
+  await readChecked(read, bytes, start, sums);
   const nothing = (): void => undefined;
   return { bytes: from === 0 ? bytes : bytes.subarray(from), release: nothing, abandon: nothing };
 }
 
 /** Bytes from the disk, exactly as they were when they were written. */
-async function readChecked(fd: number, bytes: Buffer, position: number, sums: BlockSums): Promise<void> {
-  for (let at = 0; at < bytes.length;) {
-    const count = await readAt(fd, bytes.subarray(at), bytes.length - at, position + at);
-    if (count === 0) throw new StoredDataDamaged("a stored response became shorter");
-    at += count;
-  }
+async function readChecked(read: ReadBytes, bytes: Buffer, position: number, sums: BlockSums): Promise<void> {
+  const count = await read(bytes, position);
+  if (count < bytes.length) throw new StoredDataDamaged("a stored response became shorter");
   if (!sums.matches(bytes, position))
     throw new StoredDataDamaged("a stored response does not match its checksum");
 }
