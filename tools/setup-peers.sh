@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what `npm test` needs beside npm packages: Debian packages, a Vault built from tools/vault, a Gitea built from
-# tools/gitea, and git clients built from tools/clients into ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is
-# missing; a second run ends at once. `npm test` runs it. What a step prints is shown only when the step fails.
+# tools/gitea, S3 servers built from tools/versitygw and tools/minio, and git clients built from tools/clients into
+# ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second run ends at once. `npm test` runs it.
+# What a step prints is shown only when the step fails.
 set -eu
 root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd -P)
 
@@ -76,6 +77,13 @@ have_vault() { [ -x "$vault_folder/vault" ] && [ -x "$vault_folder/plugins/vault
 
 gitea_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/gitea-$(cat "$root/tools/gitea/go.mod" "$root/tools/gitea/go.sum" | sha256sum | cut -c1-12)"
 have_gitea() { [ -x "$gitea_folder/gitea" ] && [ -d "$gitea_folder/static/templates" ]; }
+
+# Two S3 servers of different makers.
+s3_folder() { echo "${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/$1-$(cat "$root/tools/$1/go.mod" "$root/tools/$1/go.sum" | sha256sum | cut -c1-12)"; }
+versitygw_folder=$(s3_folder versitygw)
+minio_folder=$(s3_folder minio)
+have_versitygw() { [ -x "$versitygw_folder/versitygw" ]; }
+have_minio() { [ -x "$minio_folder/minio" ]; }
 
 # A virtual environment breaks when the Python that it was made with goes: it has to be tried.
 schemathesis_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/schemathesis-$(sha256sum < "$root/tools/schemathesis/requirements.txt" | cut -c1-12)"
@@ -159,7 +167,7 @@ have java && have javac || need default-jdk-headless
 clients_todo=$(sh "$root/tools/clients/build.sh" --todo)
 case "$clients_todo" in *jgit*) have mvn || need maven ;; esac
 case "$clients_todo" in *go-*) find_go || need golang-go ;; esac
-have_vault && have_gitea || find_go || need golang-go
+have_vault && have_gitea && have_versitygw && have_minio || find_go || need golang-go
 # Debian's package cargo is too old.
 have_suites || find_cargo || need cargo-web
 # Gitea's SQLite is C.
@@ -185,6 +193,8 @@ plan() { # MINUTES NAME
 have_fuse_device || plan 1 "access to /dev/fuse"
 have_vault || plan 5 "Vault"
 have_gitea || plan 5 "Gitea"
+have_versitygw || plan 1 "versitygw"
+have_minio || plan 2 "MinIO"
 have_schemathesis || plan 1 "schemathesis"
 have_readers || plan 1 "Python readers"
 have_openssh_regress || plan 1 "OpenSSH's test scripts"
@@ -230,6 +240,13 @@ build_gitea() {
   for part in templates options public; do cp -R "$module/$part" "$aside/static/"; done
   # The module cache is read-only, and so would be the copy.
   chmod -R u+w "$aside/static"
+}
+
+build_s3() { # NAME PACKAGE
+  mkdir -p "$aside/sources"
+  cp "$root/tools/$1/go.mod" "$root/tools/$1/go.sum" "$aside/sources/"
+  cd "$aside/sources"
+  "$go" build -trimpath -ldflags "-s -w" -o "$aside/$1" "$2"
 }
 
 # Reads the lists of source packages from copies of the machine's own lists, which may name binary packages only.
@@ -283,6 +300,14 @@ fi
 if ! have_gitea; then
   need_go
   build 5 "Gitea" "$gitea_folder" build_gitea
+fi
+if ! have_versitygw; then
+  need_go
+  build 1 "versitygw" "$versitygw_folder" build_s3 versitygw github.com/versity/versitygw/cmd/versitygw
+fi
+if ! have_minio; then
+  need_go
+  build 2 "MinIO" "$minio_folder" build_s3 minio github.com/minio/minio
 fi
 if ! have_schemathesis; then
   build 1 "schemathesis" "$schemathesis_folder" install_python schemathesis

@@ -30,7 +30,7 @@ export function testFiles(root: string, suffix: string, patterns: readonly strin
 const WITH_PEERS = /^tests\/(?:interop|testkit)\//;
 /** The starters of the test kit, and readers, that need what `npm run setup:peers` installs. */
 const STARTS_PEER =
-  /\b(?:start(?:Vault|Postgres|Slapd|Sshd|Swtpm|Gitea|Desktop)|createSoftHsm|launchChromium|schemathesisPython)\b|readers\.test-kit/;
+  /\b(?:start(?:Vault|Postgres|Slapd|Sshd|Swtpm|Gitea|Desktop|VersityGateway|Minio)|createSoftHsm|launchChromium|schemathesisPython)\b|readers\.test-kit/;
 
 /** Files whose tests take seconds each. */
 const LONG = /\.long\.test\.ts$/;

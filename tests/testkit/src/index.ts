@@ -49,6 +49,14 @@ export {
 export { startSlapd, type Slapd } from "./slapd.ts";
 export { NATIVE_CLIENT_ID, startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
 export { GITEA_PASSWORD, startGitea, type Gitea } from "./gitea.ts";
+export {
+  startMinio,
+  startVersityGateway,
+  type S3Server,
+  type VersityGateway,
+  type VersityGatewayOptions,
+} from "./s3/servers.ts";
+export { startS3Proxy, type S3Fault, type S3Proxy, type S3RequestKind } from "./s3/proxy.ts";
 export { runAtTerminal, type TerminalSession } from "./terminal.ts";
 export { startPostgres, type Postgres } from "./postgres.ts";
 export {
@@ -70,6 +78,7 @@ export {
   opensshRegressFolder,
   postgresFolder,
   readersPython,
+  s3Program,
   schemathesisPython,
   slapdProgram,
   vaultFolder,

@@ -51,6 +51,13 @@ export function giteaProgram(): { readonly gitea: string; readonly staticFolder:
   return found;
 }
 
+/** An S3 server over a folder that `npm run setup:peers` built. */
+export function s3Program(name: "versitygw" | "minio"): string {
+  const program = join(peerCache(), `${name}-${pinsKey(`tools/${name}`, ["go.mod", "go.sum"])}`, name);
+  if (!existsSync(program)) throw TestkitError.missing(`the ${name} build`);
+  return program;
+}
+
 /** The folder of OpenSSH's own test scripts that `npm run setup:peers` fetched. */
 export function opensshRegressFolder(): string {
   const folder = join(peerCache(), "openssh-regress/regress");
