@@ -18,6 +18,7 @@ const CLEAN_FOLDERS = [
   "packages/go-template/",
   "packages/http-client/",
   "packages/oauth/",
+  "packages/object-store/",
   "packages/secret-store/",
   "packages/ssh-protocol/",
   "packages/web-kit/",

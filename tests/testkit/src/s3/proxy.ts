@@ -64,8 +64,14 @@ export interface S3Proxy {
   /** Open connections from clients. */
   readonly connections: number;
   resetCounts(): void;
-  /** Adds a fault for the next `times` requests (default: all) of these kinds. Returns the function that removes it. */
-  inject(kinds: readonly S3RequestKind[] | "all", fault: S3Fault, times?: number): () => void;
+  /**
+   * Adds a fault for requests of these kinds.
+   *
+   * @param times number of requests that get it, default all
+   * @param every the first of how many requests gets it, default 1
+   * @returns the function that removes the fault
+   */
+  inject(kinds: readonly S3RequestKind[] | "all", fault: S3Fault, times?: number, every?: number): () => void;
   /** Removes all faults. */
   heal(): void;
   /** Closes all connections and refuses new ones until {@link comeBack}. */
@@ -78,6 +84,8 @@ interface Planned {
   readonly kinds: readonly S3RequestKind[] | "all";
   readonly fault: S3Fault;
   left: number;
+  readonly every: number;
+  seen: number;
 }
 
 interface Seen {
@@ -88,6 +96,7 @@ interface Seen {
 
 /** Bytes of the largest body that `stale` remembers. */
 const MAX_SEEN_BYTES = 1 << 20;
+const NO_FAULT: S3Fault = { delayMs: 0 };
 const HIGHEST_BIT = 0x80;
 const MS_PER_SECOND = 1000;
 
@@ -99,7 +108,12 @@ export async function startS3Proxy(target: string): Promise<S3Proxy> {
   let connections = 0;
 
   const faultFor = (kind: S3RequestKind): S3Fault | undefined => {
-    const found = planned.find(({ kinds, left }) => left > 0 && (kinds === "all" || kinds.includes(kind)));
+    const found = planned.find(
+      (plan) =>
+        plan.left > 0 &&
+        (plan.kinds === "all" || plan.kinds.includes(kind)) &&
+        plan.seen++ % plan.every === 0,
+    );
     if (found !== undefined) found.left--;
     return found?.fault;
   };
@@ -107,7 +121,7 @@ export async function startS3Proxy(target: string): Promise<S3Proxy> {
   const respond = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const kind = kindOf(incoming);
     counts[kind]++;
-    const fault = faultFor(kind) ?? {};
+    const fault = faultFor(kind) ?? NO_FAULT;
     const cut = (): void => void incoming.socket.destroy();
     if ("refuse" in fault) return cut();
     if ("hang" in fault) return void incoming.resume();
@@ -117,7 +131,7 @@ export async function startS3Proxy(target: string): Promise<S3Proxy> {
         "response" in fault ? fault.response : { ...fault, headers: {}, body: errorDocument(fault.code) };
       return void outgoing.writeHead(status, { "content-type": "application/xml", ...headers }).end(body);
     }
-    if ("delayMs" in fault) await sleep(fault.delayMs);
+    if ("delayMs" in fault && fault.delayMs > 0) await sleep(fault.delayMs);
     const remembered = "stale" in fault && kind === "get" ? seen.get(incoming.url ?? "") : undefined;
     if (remembered !== undefined) {
       const isSame = incoming.headers["if-none-match"] === remembered.headers.etag;
@@ -132,7 +146,10 @@ export async function startS3Proxy(target: string): Promise<S3Proxy> {
     onward.on("error", cut);
     outgoing.on("close", () => onward.destroy());
     onward.on("response", (response) => {
-      if ("loseResponse" in fault) return void response.resume().on("end", cut);
+      if ("loseResponse" in fault) {
+        response.resume().on("end", cut);
+        return;
+      }
       const { headers, statusCode: status = 502 } = response;
       const body = kind === "get" && incoming.headers.range === undefined ? collect(response) : undefined;
       body?.then(
@@ -184,8 +201,8 @@ export async function startS3Proxy(target: string): Promise<S3Proxy> {
       return connections;
     },
     resetCounts: () => void Object.assign(counts, noCounts()),
-    inject(kinds, fault, times = Infinity) {
-      const plan = { kinds, fault, left: times };
+    inject(kinds, fault, times = Infinity, every = 1) {
+      const plan = { kinds, fault, left: times, every, seen: 0 };
       planned.push(plan);
       return () => void (planned = planned.filter((each) => each !== plan));
     },

@@ -54,17 +54,27 @@ export async function startVersityGateway(options: VersityGatewayOptions = {}): 
   for (const each of [data, sidecar, iam]) await mkdir(each ?? "");
   await mkdir(join(data ?? "", BUCKET));
   const caFile = options.tls === true ? await makeCertificate(folder.path) : undefined;
+  const access = ["--access", ACCESS_KEY_ID, "--secret", SECRET_ACCESS_KEY];
   const server = await serve("versitygw", caFile, (port) => ({
     command: program,
     args: [
-      ...["--port", `127.0.0.1:${port}`, "--access", ACCESS_KEY_ID, "--secret", SECRET_ACCESS_KEY],
-      ...["--region", REGION, "--quiet", "--keep-alive", "--iam-dir", iam ?? ""],
+      "--port",
+      `127.0.0.1:${port}`,
+      ...access,
+      "--region",
+      REGION,
+      "--quiet",
+      "--keep-alive",
+      "--iam-dir",
+      iam ?? "",
       ...(caFile === undefined ? [] : ["--cert", caFile, "--key", keyOf(caFile)]),
       // A sidecar needs no extended attributes of the file system.
-      ...["posix", "--sidecar", sidecar ?? "", data ?? ""],
+      "posix",
+      "--sidecar",
+      sidecar ?? "",
+      data ?? "",
     ],
   }));
-  const access = ["--access", ACCESS_KEY_ID, "--secret", SECRET_ACCESS_KEY];
   for (const [user, secret] of Object.entries(options.users ?? {})) {
     const admin = [
       "admin",
