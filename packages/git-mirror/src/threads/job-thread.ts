@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { JOB_WORKER } from "./entries.ts";
 import type { Urgency } from "./give-way.ts";
 import { JobFailure, type Job, type JobResults, type JobRunner } from "./job.ts";
-import type { JobMessage, JobReply } from "./job-worker.ts";
+import type { JobMessage, JobReply } from "./job-reply.ts";
 
 /** Megabytes (2^20 bytes) of the thread's heap for new objects. It would grow to three times 16 MB, and stay. */
 const YOUNG_MB = 6;

@@ -3,6 +3,10 @@ import { INDEX_THREAD } from "./entries.ts";
 import { Urgency } from "./give-way.ts";
 import type { JobRunner } from "./job.ts";
 import { JobThread } from "./job-thread.ts";
+import { WarmJobs } from "./warm-jobs.ts";
+
+/** Milliseconds without a pack after which indexing threads end. An idle one keeps 40 MB and more. */
+const IDLE_MS = 10_000;
 
 /** Worker threads that all mirrors of a process share. They start with their first work. */
 export interface MirrorThreads {
@@ -18,8 +22,14 @@ export interface MirrorThreads {
 
 export function createMirrorThreads(): MirrorThreads {
   const urgency = new Urgency();
-  const index = new IndexWorkers({ entry: INDEX_THREAD, keep: 1, workerData: urgency.memory });
-  const checks = new JobThread(urgency);
+  const index = new IndexWorkers({
+    entry: INDEX_THREAD,
+    keep: 1,
+    idleMs: IDLE_MS,
+    workerData: urgency.memory,
+  });
+  const separate = new JobThread(urgency);
+  const checks = new WarmJobs(index, separate);
   const maintenance = new JobThread(urgency);
   return {
     urgency,
@@ -29,6 +39,7 @@ export function createMirrorThreads(): MirrorThreads {
     close: async () => {
       await index.close();
       await checks.close();
+      await separate.close();
       await maintenance.close();
     },
   };

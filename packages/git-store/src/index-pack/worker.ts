@@ -30,10 +30,11 @@ port?.on("message", (request: WorkerRequest) => {
   try {
     if (request.kind === "lead") {
       send({ kind: "done", result: leadPipeline(request.job, (share) => send({ kind: "scanned", share })) });
-    } else {
+    } else if (request.kind === "help") {
       helpResolve(request.job, request.share);
       send({ kind: "helped" });
     }
+    // A program's own entry may answer messages of other kinds.
   } catch (error) {
     send({ kind: "failed", failure: failureOf(error) });
   }

@@ -13,6 +13,8 @@ export interface IndexWorkersOptions {
   readonly max?: number;
   /** Maximum number of idle threads that are kept for the next pack. Default 2. */
   readonly keep?: number;
+  /** Milliseconds after which idle threads end, to release their memory. Default: never. */
+  readonly idleMs?: number;
   /** Module that the threads run. A bundled program passes a module that imports the worker of this package. */
   readonly entry?: URL;
   /** Passed to each thread as its `workerData`. */
@@ -26,16 +28,19 @@ export interface IndexWorkersOptions {
 export class IndexWorkers implements AsyncDisposable {
   readonly #max: number;
   readonly #keep: number;
+  readonly #idleMs: number | undefined;
   readonly #entry: URL;
   readonly #workerData: unknown;
   readonly #waiting: ((worker: Worker) => void)[] = [];
   #idle: Worker[] = [];
+  #resting: NodeJS.Timeout | undefined;
   #working = 0;
   #closed = false;
 
   constructor(options: IndexWorkersOptions = {}) {
     this.#max = Math.max(1, options.max ?? availableParallelism());
     this.#keep = options.keep ?? 2;
+    this.#idleMs = options.idleMs;
     this.#entry = options.entry ?? new URL("worker.ts", import.meta.url);
     this.#workerData = options.workerData;
   }
@@ -48,8 +53,18 @@ export class IndexWorkers implements AsyncDisposable {
   /** Returns a thread, or undefined when the maximum number is busy. */
   tryTake(): Worker | undefined {
     if (this.#working >= this.#max) return undefined;
+    return this.#use(this.#idle.pop() ?? this.#start());
+  }
+
+  /** Returns an idle thread, or undefined: no thread starts. */
+  tryTakeIdle(): Worker | undefined {
+    const worker = this.#working < this.#max ? this.#idle.pop() : undefined;
+    return worker === undefined ? undefined : this.#use(worker);
+  }
+
+  #use(worker: Worker): Worker {
     this.#working++;
-    const worker = this.#idle.pop() ?? this.#start();
+    clearTimeout(this.#resting);
     quieten(worker);
     worker.ref();
     return worker;
@@ -80,6 +95,9 @@ export class IndexWorkers implements AsyncDisposable {
     worker.once("exit", forget);
     worker.unref();
     this.#idle.push(worker);
+    if (this.#idleMs === undefined) return;
+    clearTimeout(this.#resting);
+    this.#resting = setTimeout(() => void this.rest(), this.#idleMs).unref();
   }
 
   /** Terminates a busy thread, or removes one that has ended. */
