@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
 import { barChart } from "./chart.ts";
+import type { MeasuredCode } from "./measured-code.ts";
 import type { Row } from "./row.ts";
 import type { Summary } from "./statistics.ts";
 
@@ -16,7 +17,16 @@ export interface Report {
   readonly notes?: readonly string[];
 }
 
-const FOLDER = join(import.meta.dirname, "../results");
+/** A result as it is stored. */
+export interface StoredReport extends Report {
+  readonly machine: Readonly<Record<string, string | number>>;
+  /** ISO 8601. */
+  readonly measured_at: string;
+  /** Undefined in results from before November 24, 2026. */
+  readonly code?: MeasuredCode;
+}
+
+export const RESULTS = join(import.meta.dirname, "../results");
 
 export function ratioOf(row: Row): number {
   return row.ours.median / row.reference.median;
@@ -31,16 +41,18 @@ export function verdict(row: Row): "met" | "missed" | "" {
 }
 
 /** Writes `results/NAME.json`, `.md` and `.svg`, and gives the Markdown. */
-export function writeReport(report: Report): string {
-  mkdirSync(FOLDER, { recursive: true });
-  const machine = machineFacts();
-  const markdown = toMarkdown(report, machine);
-  writeFileSync(
-    join(FOLDER, `${report.name}.json`),
-    `${JSON.stringify({ ...report, machine, measured_at: new Date().toISOString() }, null, 2)}\n`,
-  );
-  writeFileSync(join(FOLDER, `${report.name}.md`), markdown);
-  writeFileSync(join(FOLDER, `${report.name}.svg`), barChart(report.title, report.rows));
+export function writeReport(report: Report, code: MeasuredCode): string {
+  mkdirSync(RESULTS, { recursive: true });
+  const stored = { ...report, machine: machineFacts(), measured_at: new Date().toISOString(), code };
+  writeFileSync(join(RESULTS, `${report.name}.json`), `${JSON.stringify(stored, null, 2)}\n`);
+  return writePage(stored);
+}
+
+/** Writes the page and the chart of a stored result, and gives the page. */
+export function writePage(stored: StoredReport): string {
+  const markdown = toMarkdown(stored);
+  writeFileSync(join(RESULTS, `${stored.name}.md`), markdown);
+  writeFileSync(join(RESULTS, `${stored.name}.svg`), barChart(stored.title, stored.rows));
   return markdown;
 }
 
@@ -54,13 +66,14 @@ function machineFacts(): Record<string, string | number> {
   };
 }
 
-function toMarkdown(report: Report, machine: Record<string, string | number>): string {
+function toMarkdown(report: StoredReport): string {
+  const missed = report.rows.filter((row) => verdict(row) === "missed");
   const lines = [
     `# ${report.title}`,
     "",
     report.method,
     "",
-    `Machine: ${Object.values(machine).join(", ")}. Medians; the range of the runs in brackets.`,
+    `Machine: ${Object.values(report.machine).join(", ")}. Medians; the range of the runs in brackets.${codeText(report.code)}`,
     "",
     "| what | ours | reference | ratio | target | |",
     "|---|---|---|---|---|---|",
@@ -69,7 +82,10 @@ function toMarkdown(report: Report, machine: Record<string, string | number>): s
         "",
         row.what,
         figure(row.ours, row.unit),
-        `${figure(row.reference, row.unit)} ${row.referenceName}`,
+        [
+          `${figure(row.reference, row.unit)} ${row.referenceName}`,
+          ...(row.others ?? []).map(({ name, value }) => `${figure(value, row.unit)} ${name}`),
+        ].join("; "),
         ratioOf(row).toFixed(3),
         targetText(row),
         verdict(row),
@@ -82,17 +98,26 @@ function toMarkdown(report: Report, machine: Record<string, string | number>): s
     `![${report.title}](${report.name}.svg)`,
     "",
     ...(report.notes ?? []).map((note) => `- ${note}`),
+    ...(missed.length === 0 ? [] : ["", "## Missed targets", ""]),
+    ...missed.map((row) => `- ${row.what}: ${row.reason ?? "no reason is recorded."}`),
   ];
   return `${lines.join("\n").trimEnd()}\n`;
 }
 
-function targetText(row: Row): string {
-  if (row.target?.atMost !== undefined) return `≤ ${row.target.atMost}`;
-  if (row.target?.atLeast !== undefined) return `≥ ${row.target.atLeast}`;
+function codeText(code: MeasuredCode | undefined): string {
+  if (code === undefined) return "";
+  const state = code.uncommitted ? " with uncommitted changes" : "";
+  return ` Code: ${code.folders.map((folder) => `\`${folder}\``).join(", ")} at ${code.commit.slice(0, 10)}${state}.`;
+}
+
+export function targetText(row: Row): string {
+  const { atMost, atLeast } = row.target ?? {};
+  if (atMost !== undefined) return `≤ ${Number(atMost.toPrecision(3))}`;
+  if (atLeast !== undefined) return `≥ ${Number(atLeast.toPrecision(3))}`;
   return "";
 }
 
-function figure(summary: Summary, unit: string): string {
+export function figure(summary: Summary, unit: string): string {
   return `${short(summary.median)} ${unit} (${short(summary.min)}–${short(summary.max)})`;
 }
 

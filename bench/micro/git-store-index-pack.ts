@@ -1,37 +1,37 @@
 /**
  * CPU and memory of `indexPack` against `git index-pack --stdin`, side by side.
  *
- *   node bench/micro/git-store-index-pack.ts [--rounds 3] [--threads 1] [--work FOLDER] [--only express,redis,git]
+ *   npm run bench -- git-store-index-pack
  *
- * Inputs: the express bundle from the shared data, and two generated repositories (see bench/generate.ts) that are
- * kept in the work folder. Both sides read the pack from a pipe or file and write it again with its `.idx`. git is a
- * process for each pack. Ours is measured twice: `cold` as a process of its own, start-up included, and `warm` as a
- * service does it, in a process that has indexed a small pack before (`--prime`, the CPU of which is not counted).
- * Rounds are interleaved, medians are printed. The `.idx` files are compared byte for byte.
- * Writes bench/results/git-store-index-pack.json.
+ * Both sides read the pack from a file and write it again with its `.idx`, with one thread. git is a process for each
+ * pack. Ours is measured twice: `cold` as a process of its own, start-up included, and `warm` as a service does it, in a
+ * process that has indexed a small pack before (`--prime`, the CPU of which is not counted). The `.idx` files are
+ * compared byte for byte.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   createReadStream,
-  existsSync,
   mkdirSync,
+  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from "node:fs";
-import { availableParallelism, cpus, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { checkPackConnected, indexPack, IndexWorkers, ObjectDatabase } from "@devplat/git-store";
-import { generate } from "../generate.ts";
+import type { Report } from "../lib/report.ts";
+import { benchRepositories, type BenchRepository } from "../lib/repositories.ts";
+import type { Row } from "../lib/row.ts";
+import { interleave, summarize } from "../lib/statistics.ts";
 
-const HERE = fileURLToPath(new URL(".", import.meta.url));
-const BUNDLE = join(HERE, "../../../shared/data/express.bundle");
+/** The targets are for one thread: CPU seconds then do not contain waiting for each other. */
+const THREADS = 1;
 
 interface Measured {
   readonly cpuSeconds: number;
@@ -108,77 +108,60 @@ function theirs(pack: string, folder: string, threads: number): Measured {
   return { cpuSeconds: user! + system!, wallSeconds: wall!, peakMb: kb! / 1024 };
 }
 
-function median(values: number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[sorted.length >> 1]!;
-}
-
-function medians(runs: Measured[]): Measured {
-  return {
-    cpuSeconds: median(runs.map((run) => run.cpuSeconds)),
-    wallSeconds: median(runs.map((run) => run.wallSeconds)),
-    peakMb: median(runs.map((run) => run.peakMb)),
-  };
-}
-
-async function repositories(work: string, only: ReadonlySet<string>): Promise<Map<string, string>> {
-  const found = new Map<string, string>();
-  if (only.has("express") && existsSync(BUNDLE)) {
-    const path = join(work, "express.git");
-    if (!existsSync(path)) {
-      spawnSync("git", ["clone", "-q", "--mirror", BUNDLE, path]);
-      spawnSync("git", ["-C", path, "repack", "-adbq"]);
-    }
-    found.set("express", path);
-  }
-  const sizes = {
-    redis: { seed: 1, commits: 30_000, objects: 200_000, packMb: 140 },
-    git: { seed: 1, commits: 85_000, objects: 850_000, packMb: 318 },
-  };
-  for (const [name, options] of Object.entries(sizes)) {
-    if (!only.has(name)) continue;
-    const path = join(work, `${name}-like.git`);
-    await generate(path, options);
-    found.set(`${name}-like`, path);
-  }
-  return found;
-}
-
 async function compare(
-  path: string,
+  repository: BenchRepository,
   work: string,
   rounds: number,
-  threads: number,
   prime: string,
-): Promise<object> {
+): Promise<{ rows: Row[]; notes: string[] }> {
+  const { name, path } = repository;
   const pack = packOf(path);
   const target = join(work, "target");
-  const runs: { cold: Measured[]; warm: Measured[]; git: Measured[] } = { cold: [], warm: [], git: [] };
-  let objects = 0;
-  for (let round = 0; round < rounds; round++) {
+  let idx: Buffer = Buffer.alloc(0);
+  const index = async (...more: string[]): Promise<Measured> => {
     rmSync(target, { recursive: true, force: true });
-    runs.git.push(theirs(pack, target, threads));
-    const idx = readIdx(join(target, "objects/pack"));
-    objects = idx.readUInt32BE(8 + 255 * 4);
-    for (const kind of ["cold", "warm"] as const) {
-      rmSync(target, { recursive: true, force: true });
-      const more = kind === "warm" ? ["--prime", prime] : [];
-      runs[kind].push(await ours("--once", pack, "--folder", target, "--threads", String(threads), ...more));
-      if (!readIdx(target).equals(idx)) throw new Error(`the .idx files of ${pack} differ`);
-    }
-  }
+    const measured = await ours("--once", pack, "--folder", target, "--threads", String(THREADS), ...more);
+    if (!readIdx(target).equals(idx)) throw new Error(`the .idx files of ${pack} differ`);
+    return measured;
+  };
+  const runs = await interleave(
+    {
+      git: async () => {
+        rmSync(target, { recursive: true, force: true });
+        const measured = theirs(pack, target, THREADS);
+        idx = readIdx(join(target, "objects/pack"));
+        return measured;
+      },
+      cold: () => index(),
+      warm: () => index("--prime", prime),
+    },
+    rounds,
+  );
   const connect = await ours("--connect", join(path, "objects"));
   rmSync(target, { recursive: true, force: true });
-  const [cold, warm, git] = [medians(runs.cold), medians(runs.warm), medians(runs.git)];
+  const row = (kind: "cold" | "warm", what: string): Row => ({
+    what: `${name}: ${what}, CPU`,
+    unit: "s",
+    ours: summarize(runs[kind].map(({ cpuSeconds }) => cpuSeconds)),
+    reference: summarize(runs.git.map(({ cpuSeconds }) => cpuSeconds)),
+    referenceName: "git index-pack",
+    // The target is for a service. A new process starts Node and runs code that is not optimized yet.
+    ...(kind === "warm" ? { target: { atMost: 0.6 } } : {}),
+  });
+  const size = `${(statSync(pack).size / 1e6).toFixed(0)} MB, ${idx.readUInt32BE(8 + 255 * 4)} objects`;
   return {
-    packMb: statSync(pack).size / 1e6,
-    objects,
-    cold,
-    warm,
-    git,
-    cpuRatioCold: cold.cpuSeconds / git.cpuSeconds,
-    cpuRatioWarm: warm.cpuSeconds / git.cpuSeconds,
-    connectivity: connect,
+    rows: [
+      row("warm", "in a process that has worked"),
+      row("cold", "in a new process"),
+      {
+        what: `${name}: peak memory`,
+        unit: "MB",
+        ours: summarize(runs.warm.map(({ peakMb }) => peakMb)),
+        reference: summarize(runs.git.map(({ peakMb }) => peakMb)),
+        referenceName: "git index-pack",
+      },
+    ],
+    notes: [`${name}: ${size}; a connectivity check takes ${connect.cpuSeconds.toFixed(2)} s of CPU.`],
   };
 }
 
@@ -199,38 +182,44 @@ function readIdx(folder: string): Buffer {
   );
 }
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: "string", default: "3" },
-    threads: { type: "string", default: "1" },
-    work: { type: "string", default: join(tmpdir(), "git-store-bench") },
-    only: { type: "string", default: "express,redis,git" },
-    once: { type: "string" },
-    connect: { type: "string" },
-    folder: { type: "string", default: "" },
-    prime: { type: "string" },
-  },
-});
-const threads = Number(values.threads);
-if (values.once !== undefined) {
-  await runOnce(values.once, values.folder, threads, values.prime);
-} else if (values.connect !== undefined) {
-  connectOnce(values.connect);
-} else {
-  mkdirSync(values.work, { recursive: true });
-  const results: Record<string, object> = {};
-  const found = await repositories(values.work, new Set(values.only.split(",")));
-  const smallest = [...found.values()]
-    .map(packOf)
-    .toSorted((a, b) => statSync(a).size - statSync(b).size)[0]!;
-  for (const [name, path] of found) {
-    results[name] = await compare(path, values.work, Number(values.rounds), threads, smallest);
-    process.stdout.write(`${name} ${JSON.stringify(results[name], undefined, 1)}\n`);
+/** CPU of indexing packs against `git index-pack`. */
+export async function run(rounds: number): Promise<Report> {
+  const work = mkdtempSync(join(tmpdir(), "git-store-index-pack-"));
+  try {
+    const repositories = await benchRepositories();
+    const smallest = repositories
+      .map(({ path }) => packOf(path))
+      .toSorted((a, b) => statSync(a).size - statSync(b).size)[0]!;
+    const rows: Row[] = [];
+    const notes: string[] = [];
+    for (const repository of repositories) {
+      const compared = await compare(repository, work, rounds, smallest);
+      rows.push(...compared.rows);
+      notes.push(...compared.notes);
+    }
+    return {
+      name: "git-store-index-pack",
+      title: "Indexing a received pack, compared with git index-pack",
+      method: `Both read the pack from a file and write it again with its .idx, with one thread; the .idx files are the same. A service is a process that has worked; a new process starts Node and runs code that V8 has not optimized yet, for about a second of CPU. ${rounds} interleaved rounds.`,
+      rows,
+      notes,
+    };
+  } finally {
+    rmSync(work, { recursive: true, force: true });
   }
-  const machine = { cpu: cpus()[0]?.model, cores: availableParallelism(), node: process.version };
-  const git = spawnSync("git", ["--version"]).stdout.toString().trim();
-  const folder = join(HERE, "../results");
-  mkdirSync(folder, { recursive: true });
-  const report = { machine: { ...machine, git }, threads, rounds: Number(values.rounds), results };
-  writeFileSync(join(folder, "git-store-index-pack.json"), `${JSON.stringify(report, undefined, 2)}\n`);
+}
+
+/** The child's side of `ours`. */
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      threads: { type: "string", default: String(THREADS) },
+      once: { type: "string" },
+      connect: { type: "string", default: "" },
+      folder: { type: "string", default: "" },
+      prime: { type: "string" },
+    },
+  });
+  if (values.once === undefined) connectOnce(values.connect);
+  else await runOnce(values.once, values.folder, Number(values.threads), values.prime);
 }

@@ -1,22 +1,21 @@
 /**
  * CPU and time of answering a fetch from stored packs against `git upload-pack` with bitmaps, side by side.
  *
- *   node bench/micro/git-store-serve.ts [--rounds 5] [--only express,large]
+ *   npm run bench -- git-store-serve
  *
  * Ours runs in one warm process, as a service does; git is a process for each request. Both write to nothing. Requests
  * of one kind differ where that matters (100 commits behind: another commit each time), so no answer is found ready.
  * Bitmaps are made for every ref before, as a service would have; how long that took is told apart.
- * Rounds are interleaved, medians are printed. Writes bench/results/git-store-serve.{json,md,svg}.
+ * Rounds are interleaved.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { decodeFetchRequest, encodeCommandRequest, type CommandRequest } from "@devplat/git-protocol";
 import { ReachabilityIndex, Repository, uploadPackV2Fetch } from "@devplat/git-store";
 import { git, gitEnvironment } from "@devplat/testkit";
-import { writeReport } from "../lib/report.ts";
+import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { benchRepositories, type BenchRepository } from "../lib/repositories.ts";
 import { summarize } from "../lib/statistics.ts";
@@ -58,7 +57,7 @@ async function kindsOf(path: string): Promise<Kind[]> {
   const wants = refs.map((oid) => `want ${oid}`);
   const at = (turn: number): string => main[Math.min(main.length - 1, 90 + turn)]!;
   return [
-    { name: "full clone", target: 0.7, times: 4, request: () => fetchRequest(wants) },
+    { name: "full clone", target: 0.3, times: 4, request: () => fetchRequest(wants) },
     { name: "clone of one branch", target: 0.7, times: 4, request: () => fetchRequest([`want ${head}`]) },
     {
       name: "100 commits behind",
@@ -287,27 +286,23 @@ async function* oneChunk(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }
 
-const { values } = parseArgs({
-  options: { rounds: { type: "string", default: "5" }, only: { type: "string", default: "express,large" } },
-});
-const rows: Row[] = [];
-const notes: string[] = [];
-for (const repository of await benchRepositories()) {
-  if (!values.only.split(",").includes(repository.name)) continue;
-  for (const part of [measure, measureGrowth]) {
-    const measured = await part(repository, Number(values.rounds));
-    rows.push(...measured.rows);
-    notes.push(...measured.notes);
+/** CPU of answering a fetch from stored packs against `git upload-pack`; see the head of this file. */
+export async function run(rounds: number): Promise<Report> {
+  const rows: Row[] = [];
+  const notes: string[] = [];
+  for (const repository of await benchRepositories()) {
+    for (const part of [measure, measureGrowth]) {
+      const measured = await part(repository, rounds);
+      rows.push(...measured.rows);
+      notes.push(...measured.notes);
+    }
   }
-}
-notes.push(`Peak resident memory: ${(process.resourceUsage().maxRSS / 1024).toFixed(0)} MB.`);
-process.stdout.write(
-  `${writeReport({
+  notes.push(`Peak resident memory: ${(process.resourceUsage().maxRSS / 1024).toFixed(0)} MB.`);
+  return {
     name: "git-store-serve",
     title: "A fetch from stored packs: CPU per answer against git upload-pack with bitmaps",
-    method:
-      "Ours in one warm process, git as a process for each request; both write to nothing. Bitmaps for every ref on both sides' repositories. Interleaved rounds, medians.",
+    method: `Ours in one warm process, git as a process for each request; both write to nothing. Bitmaps for every ref on both sides' repositories. ${rounds} interleaved rounds, medians.`,
     rows,
     notes,
-  })}\n`,
-);
+  };
+}
