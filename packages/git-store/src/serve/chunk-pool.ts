@@ -1,10 +1,13 @@
 /** Bytes of a chunk: four side-band packets with their headers. More would cost memory, fewer would cost calls. */
 export const CHUNK_BYTES = 4 * 65_520;
-/** Maximum unused chunks that are kept, 2 MB: what two responses need while they are written and sent. */
-const MAX_UNUSED = 8;
+/** Maximum unused chunks that are kept, 8 MB: as much of a response is in memory while it is written and sent. */
+const MAX_UNUSED = 32;
+/** Milliseconds after which unused chunks are freed. */
+const UNUSED_MS = 5000;
 
 /** Memory of this thread's chunks that are not in use. */
 const unused: ArrayBuffer[] = [];
+let freeing: NodeJS.Timeout | undefined;
 /** Memory of all chunks, so that no other memory is taken for one. */
 const made = new WeakSet<ArrayBufferLike>();
 
@@ -29,4 +32,8 @@ export function recycleChunk(chunk: Buffer): void {
   if (!(memory instanceof ArrayBuffer) || !made.has(memory)) return;
   if (unused.length >= MAX_UNUSED || unused.includes(memory)) return;
   unused.push(memory);
+  freeing ??= setTimeout(() => {
+    freeing = undefined;
+    unused.length = 0;
+  }, UNUSED_MS).unref();
 }
