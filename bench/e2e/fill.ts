@@ -1,90 +1,237 @@
-import { rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { cpuSecondsOf, git, startCodeHostProcess, startSvc, type CodeHostProcess } from "@devplat/testkit";
+import {
+  cpuSecondsOf,
+  git,
+  run as runProgram,
+  startCodeHostProcess,
+  startSvc,
+  type Svc,
+} from "@devplat/testkit";
 import { Administration } from "../lib/administration.ts";
 import { filled } from "../lib/filled.ts";
 import { peakMegabytes, resetPeak } from "../lib/memory.ts";
+import { pinnedTo } from "../lib/pinned.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
-import { summarize, type Summary } from "../lib/statistics.ts";
+import { exactly, interleave, summarize } from "../lib/statistics.ts";
 
-/** Cost of one cold clone and of the fill of the store after it. */
+type CodeHost = Awaited<ReturnType<typeof startCodeHostProcess>>;
+
+/** Cost of one cold clone and of the fill of the store after it, in a process of its own. */
 interface Filled {
+  readonly idleMb: number;
   readonly peakMb: number;
   readonly restMb: number;
   readonly cpuSeconds: number;
+  /** CPU of `git index-pack` for the same pack. */
+  readonly gitCpuSeconds: number;
 }
 
-/** Milliseconds until idle threads have ended. */
-const REST_MS = 13_000;
+/** Milliseconds after which the memory of the work must be released. */
+const REST_MS = 60_000;
+/** CPU of the code host and the service where they have another one than the client. */
+const SERVER_CPU = 0;
+const CLIENT_CPU = 1;
+/** CPU seconds of a cold clone of express with its fill: half of what it took in November 2026. */
+const EXPRESS_CPU_SECONDS = 1;
 
-/** Memory and CPU of the service while a store is filled behind a cold clone, in a process of its own each time. */
+/** Memory, CPU and clones while a store is filled behind a cold clone. */
 export async function run(rounds: number): Promise<Report> {
   const work = await workFolder("fill");
   const upstream = await startCodeHostProcess();
   try {
     const rows: Row[] = [];
-    const notes: string[] = [];
     for (const repository of await benchRepositories()) {
       await upstream.addRepository("bench", repository.name, {
         build: async (dir) => {
           await git(["clone", "-q", "--mirror", repository.path, dir], { timeoutMs: 600_000 });
         },
       });
-      const runs: Filled[] = [];
-      for (let round = 0; round < rounds; round++) runs.push(await fillOnce(upstream, repository, work));
-      const peak = summarize(runs.map(({ peakMb }) => peakMb));
-      rows.push({
-        what: `${repository.name}: peak memory, cold clone and fill`,
-        unit: "MB",
-        ours: peak,
-        reference: constant(300),
-        referenceName: "the target",
-        target: { atMost: 1 },
-      });
-      const rest = summarize(runs.map(({ restMb }) => restMb)).median.toFixed(0);
-      const cpu = summarize(runs.map(({ cpuSeconds }) => cpuSeconds)).median.toFixed(1);
-      notes.push(`${repository.name}: ${cpu} s of CPU in all, ${rest} MB when the threads have ended.`);
+      const bench = new FillBench(upstream, repository, work);
+      const fills: Filled[] = [];
+      for (let round = 0; round < rounds; round++) fills.push(await bench.fillOnce());
+      rows.push(...costRows(repository, fills), ...(await cloneRows(bench, rounds)));
     }
     return {
       name: "fill",
-      title: "Memory of svc while a store is filled behind a cold clone",
-      method: `A process of its own for each run; \`git clone --bare\` through it, and the fill behind it. Largest resident set of the whole process, its threads included, from TypeScript sources. ${rounds} rounds.`,
+      title: "Cold clones through svc, and the fill of the store behind them",
+      method: `A process of its own for each cold clone, from TypeScript sources: \`git clone --bare\` through it, and the fill behind it. CPU of the whole process from the request until it is idle, against \`git index-pack\` of the same pack in the same round. Memory: the largest resident set of the whole process, and the resident set a minute after the work. Walls on shared cores: client, code host and service on all cores; the warm clone follows the cold one immediately. On separate cores: the client has one core, code host and service another one. ${rounds} rounds, all kinds in turn.`,
       rows,
-      notes,
     };
   } finally {
     await upstream.stop();
   }
 }
 
-async function fillOnce(
-  upstream: CodeHostProcess,
-  repository: BenchRepository,
-  work: string,
-): Promise<Filled> {
-  const svc = await startSvc({ codeHost: upstream });
-  const copy = join(work, "copy.git");
-  try {
-    const administration = await Administration.signIn(svc.url);
-    const id = await administration.list("bench", repository.name);
-    resetPeak(svc.pid);
-    const before = cpuSecondsOf(svc.pid).own;
-    await git(["clone", "-q", "--bare", `${svc.url}/bench/${repository.name}`, copy], { timeoutMs: 600_000 });
-    await filled(administration, id, svc.pid);
-    const cpuSeconds = cpuSecondsOf(svc.pid).own - before;
-    const peakMb = peakMegabytes(svc.pid);
-    await sleep(REST_MS);
-    resetPeak(svc.pid);
-    return { peakMb, restMb: peakMegabytes(svc.pid), cpuSeconds };
-  } finally {
-    await svc.stop();
-    await rm(copy, { recursive: true, force: true });
-  }
+function costRows({ name, large }: BenchRepository, fills: readonly Filled[]): Row[] {
+  const of = (figure: keyof Filled) => summarize(fills.map((fill) => fill[figure]));
+  const cpu = { unit: "s", ours: of("cpuSeconds") };
+  return [
+    {
+      ...cpu,
+      what: `${name}: CPU from the first byte until idle`,
+      reference: of("gitCpuSeconds"),
+      referenceName: "git index-pack",
+      ...(large ? { target: { atMost: 0.7 } } : {}),
+    },
+    ...(large
+      ? []
+      : [
+          {
+            ...cpu,
+            what: `${name}: the same`,
+            reference: exactly(EXPRESS_CPU_SECONDS),
+            referenceName: "the target",
+            target: { atMost: 1 },
+          },
+        ]),
+    {
+      what: `${name}: peak memory, cold clone and fill`,
+      unit: "MB",
+      ours: of("peakMb"),
+      reference: exactly(300),
+      referenceName: "the target",
+      target: { atMost: 1 },
+    },
+    {
+      what: `${name}: resident a minute after the work`,
+      unit: "MB",
+      ours: of("restMb"),
+      reference: of("idleMb"),
+      referenceName: "idle before",
+      target: { atMost: 1.3 },
+    },
+  ];
 }
 
-function constant(value: number): Summary {
-  return { median: value, min: value, max: value, runs: 1 };
+async function cloneRows(bench: FillBench, rounds: number): Promise<Row[]> {
+  const { name } = bench.repository;
+  const warm: number[] = [];
+  const walls = await interleave(
+    {
+      direct: () => bench.directSeconds(),
+      cold: async () => {
+        const times = await bench.coldAndWarmSeconds();
+        warm.push(times.warm);
+        return times.cold;
+      },
+      directSeparate: () => bench.separately([], () => bench.directSeconds([CLIENT_CPU])),
+      coldSeparate: () => bench.coldSeparateSeconds(),
+    },
+    rounds,
+  );
+  const direct = { unit: "s", reference: summarize(walls.direct), referenceName: "direct" };
+  return [
+    {
+      ...direct,
+      what: `${name}: cold clone, shared cores`,
+      ours: summarize(walls.cold),
+      target: { atMost: 1.1 },
+    },
+    {
+      ...direct,
+      what: `${name}: warm clone right after it, shared cores`,
+      ours: summarize(warm),
+      target: { atMost: 0.95 },
+    },
+    {
+      ...direct,
+      what: `${name}: cold clone, separate cores`,
+      ours: summarize(walls.coldSeparate),
+      reference: summarize(walls.directSeparate),
+      target: { atMost: 1.05 },
+    },
+  ];
+}
+
+/** Clones of one repository, direct and through services of their own. */
+class FillBench {
+  readonly repository: BenchRepository;
+  readonly #upstream: CodeHost;
+  readonly #copy: string;
+  readonly #indexed: string;
+
+  constructor(upstream: CodeHost, repository: BenchRepository, work: string) {
+    this.repository = repository;
+    this.#upstream = upstream;
+    this.#copy = join(work, "copy.git");
+    this.#indexed = join(work, "indexed.git");
+  }
+
+  /** Wall seconds of a clone from the code host. @param cpus of the client; default: all */
+  async directSeconds(cpus: readonly number[] = []): Promise<number> {
+    return await this.#cloneSeconds(this.#upstream.url, cpus);
+  }
+
+  async coldAndWarmSeconds(): Promise<{ cold: number; warm: number }> {
+    return await this.#withService(async ({ url }) => ({
+      cold: await this.#cloneSeconds(url),
+      warm: await this.#cloneSeconds(url),
+    }));
+  }
+
+  async coldSeparateSeconds(): Promise<number> {
+    return await this.#withService(({ url, pid }) =>
+      this.separately([pid], () => this.#cloneSeconds(url, [CLIENT_CPU])),
+    );
+  }
+
+  /** Runs work while the code host and other processes have the CPU of the servers only. */
+  async separately(pids: readonly number[], work: () => Promise<number>): Promise<number> {
+    return await pinnedTo(SERVER_CPU, [this.#upstream.pid, ...pids], work);
+  }
+
+  async fillOnce(): Promise<Filled> {
+    return await this.#withService(async ({ url, pid }, id, administration) => {
+      resetPeak(pid);
+      const idleMb = peakMegabytes(pid);
+      const before = cpuSecondsOf(pid).own;
+      await this.#cloneSeconds(url);
+      await filled(administration, id, pid);
+      const cpuSeconds = cpuSecondsOf(pid).own - before;
+      const peakMb = peakMegabytes(pid);
+      const gitCpuSeconds = await this.#gitIndexSeconds();
+      await sleep(REST_MS);
+      resetPeak(pid);
+      return { idleMb, peakMb, restMb: peakMegabytes(pid), cpuSeconds, gitCpuSeconds };
+    });
+  }
+
+  async #withService<Result>(
+    work: (svc: Svc, id: string, administration: Administration) => Promise<Result>,
+  ): Promise<Result> {
+    const svc = await startSvc({ codeHost: this.#upstream });
+    try {
+      const administration = await Administration.signIn(svc.url);
+      const id = await administration.list("bench", this.repository.name);
+      return await work(svc, id, administration);
+    } finally {
+      await svc.stop();
+      await rm(this.#copy, { recursive: true, force: true });
+    }
+  }
+
+  async #cloneSeconds(url: string, cpus: readonly number[] = []): Promise<number> {
+    await rm(this.#copy, { recursive: true, force: true });
+    const clone = ["git", "clone", "-q", "--bare", `${url}/bench/${this.repository.name}`, this.#copy];
+    const [program = "", ...args] = cpus.length === 0 ? clone : ["taskset", "-c", cpus.join(","), ...clone];
+    const start = performance.now();
+    const { code, stderr } = await runProgram(program, args, { timeoutMs: 600_000 });
+    if (code !== 0) throw new Error(`git clone ended with ${code}: ${stderr}`);
+    return (performance.now() - start) / 1000;
+  }
+
+  /** CPU of `git index-pack` for the pack of the last clone. */
+  async #gitIndexSeconds(): Promise<number> {
+    const folder = join(this.#copy, "objects", "pack");
+    const pack = (await readdir(folder)).find((file) => file.endsWith(".pack"));
+    if (pack === undefined) throw new Error(`the clone in ${this.#copy} has no pack`);
+    const before = cpuSecondsOf(process.pid).children;
+    await git(["index-pack", "-o", `${this.#indexed}.idx`, join(folder, pack)], { timeoutMs: 600_000 });
+    await rm(`${this.#indexed}.idx`);
+    return cpuSecondsOf(process.pid).children - before;
+  }
 }
