@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { on } from "node:events";
 import { describe, it } from "node:test";
+import { Worker } from "node:worker_threads";
 import { restsWhileBusy, Urgency } from "./give-way.ts";
 
 /** A thread that works in slices of 10 ms, of which it waits for a CPU as long as `delay` says. */
@@ -52,5 +54,21 @@ describe("restsWhileBusy", () => {
     await awaited;
     busy.slice();
     assert.notEqual(busy.rested, 0);
+  });
+
+  it("a thread that rests continues when the service stops", { timeout: 30_000 }, async () => {
+    const urgency = new Urgency();
+    const code = `
+      const { parentPort, workerData } = require("node:worker_threads");
+      parentPort.postMessage("rests");
+      parentPort.postMessage(Atomics.wait(new Int32Array(workerData), 0, 0));`;
+    const worker = new Worker(code, { eval: true, workerData: urgency.memory });
+    const messages = on(worker, "message");
+    await messages.next();
+    urgency.always();
+    const { value } = (await messages.next()) as { value: string[] };
+    // "not-equal": it looked after the change.
+    assert.match(String(value[0]), /^(?:ok|not-equal)$/);
+    await worker.terminate();
   });
 });
