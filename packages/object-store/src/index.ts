@@ -11,6 +11,7 @@ export type {
   ObjectStore,
   OpenUpload,
   Page,
+  PutLargeOptions,
   PutOptions,
   Traffic,
   WriteCondition,

@@ -58,6 +58,11 @@ export interface PutOptions extends CallOptions {
   readonly traffic?: Traffic;
 }
 
+export interface PutLargeOptions extends PutOptions {
+  /** Whether a file that fits into one part is sent as a multipart upload too. For trials. Default false. */
+  readonly alwaysInParts?: boolean;
+}
+
 export interface Written {
   readonly etag: string;
 }
@@ -110,7 +115,11 @@ export interface ObjectStore {
    * @param path a file that does not change during the upload; if its length changes, the upload fails with `damaged`
    * @throws ObjectStoreError `condition_failed`; a system error if the file cannot be read
    */
-  putLarge(key: string, path: string, options?: PutOptions): Promise<Written & { readonly length: number }>;
+  putLarge(
+    key: string,
+    path: string,
+    options?: PutLargeOptions,
+  ): Promise<Written & { readonly length: number }>;
   /**
    * Deletes an object. A missing object is not an error, also with `ifMatch`.
    *
@@ -120,7 +129,12 @@ export interface ObjectStore {
   delete(key: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<void>;
   /** Objects whose names begin with `prefix`, sorted by the bytes of their names. */
   list(prefix: string, options?: ListOptions): Promise<Page<ListedObject>>;
-  /** Multipart uploads that are not complete. @throws ObjectStoreError `unsupported` */
+  /**
+   * Multipart uploads that are not complete. MinIO lists only those whose name is `prefix`. versitygw refuses every second
+   * page, so a sweeper aborts what is old on the first page and lists again.
+   *
+   * @throws ObjectStoreError `unsupported`
+   */
   listUploads(prefix: string, options?: ListOptions): Promise<Page<OpenUpload>>;
   /** Removes the parts of an upload. A missing upload is not an error. */
   abortUpload(upload: Pick<OpenUpload, "key" | "uploadId">, options?: CallOptions): Promise<void>;

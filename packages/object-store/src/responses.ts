@@ -54,7 +54,11 @@ export function readUploadPage(body: string): Page<OpenUpload> {
     startedAt: readIsoDate(entry.text("Initiated")),
   }));
   if (!isTruncated(root)) return { entries, next: undefined };
-  const markers = [decode(root.required("NextKeyMarker")), root.text("NextUploadIdMarker") ?? ""];
+  const marker = root.text("NextKeyMarker") ?? "";
+  // MinIO gives only the marker of the upload.
+  const key = marker === "" ? entries.at(-1)?.key : decode(marker);
+  if (key === undefined) throw damagedXml("<ListMultipartUploadsResult> has no <NextKeyMarker>");
+  const markers = [key, root.text("NextUploadIdMarker") ?? ""];
   return { entries, next: JSON.stringify(markers) };
 }
 

@@ -14,6 +14,7 @@ import type {
   ObjectStore,
   OpenUpload,
   Page,
+  PutLargeOptions,
   PutOptions,
   Traffic,
   WriteCondition,
@@ -156,13 +157,14 @@ export class S3ObjectStore implements ObjectStore {
   async putLarge(
     key: string,
     path: string,
-    options: PutOptions = {},
+    options: PutLargeOptions = {},
   ): Promise<Written & { readonly length: number }> {
     checkKey(key);
-    const { condition, traffic = "bulk", signal } = options;
+    const { condition, traffic = "bulk", signal, alwaysInParts = false } = options;
     const source = await UploadSource.open(path);
     try {
-      if (source.length <= this.#partBytes) {
+      // An upload without a part cannot be completed.
+      if (source.length === 0 || (source.length <= this.#partBytes && !alwaysInParts)) {
         const bytes = Buffer.allocUnsafeSlow(source.length);
         await source.read(bytes, 0);
         await source.checkUnchanged();

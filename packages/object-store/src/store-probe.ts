@@ -54,8 +54,6 @@ export interface ProbeOptions {
   /** Folder of the probe's objects in the bucket, such as `cache/v1`. Default: the root. */
   readonly prefix?: string;
   readonly signal?: AbortSignal;
-  /** Bytes of a file that the store uploads in parts: more than one part. Default 9 MiB. */
-  readonly multipartBytes?: number;
 }
 
 const BASIC: ReadonlySet<Ability> = new Set<Ability>(["put", "get", "get with a range", "list", "delete"]);
@@ -67,8 +65,8 @@ const CONDITIONS: ReadonlySet<Ability> = new Set<Ability>([
   "completion with If-None-Match",
   "completion with If-Match",
 ]);
-/** More than one part of the default size. */
-const MULTIPART_BYTES = 9 << 20;
+/** The last part of an upload may be small, and here it is the only one. */
+const PART_BYTES = 1024;
 const CONCURRENT_PUTS = 8;
 /** ETag that no object has. */
 const OTHER_ETAG = '"00000000000000000000000000000000"';
@@ -96,20 +94,18 @@ class StoreProbe {
   readonly #store: ObjectStore;
   readonly #file: string;
   readonly #base: string;
-  readonly #multipartBytes: number;
   readonly #signal: { readonly signal?: AbortSignal };
   readonly #rows: ProbeRow[] = [];
 
-  constructor(store: ObjectStore, folder: string, { prefix, signal, multipartBytes }: ProbeOptions) {
+  constructor(store: ObjectStore, folder: string, { prefix, signal }: ProbeOptions) {
     this.#store = store;
     this.#file = join(folder, "parts");
     this.#base = `${prefix === undefined ? "" : `${prefix}/`}probe-${randomBytes(8).toString("hex")}`;
-    this.#multipartBytes = multipartBytes ?? MULTIPART_BYTES;
     this.#signal = signal === undefined ? {} : { signal };
   }
 
   async run(): Promise<StoreAbilities> {
-    await writeFile(this.#file, Buffer.alloc(this.#multipartBytes));
+    await writeFile(this.#file, Buffer.alloc(PART_BYTES));
     try {
       await this.#objects();
       // Without objects the other rows would say the same again.
@@ -188,7 +184,7 @@ class StoreProbe {
     const key = `${this.#base}/large`;
     await this.#row("multipart upload", async () => {
       const { length } = await this.#upload(key);
-      expect(length === this.#multipartBytes, "the object has another length");
+      expect(length === PART_BYTES, "the object has another length");
     });
     if (this.#result("multipart upload") !== "yes") return;
     await this.#row("completion with If-None-Match", async () => {
@@ -267,7 +263,7 @@ class StoreProbe {
 
   async #upload(key: string, condition?: WriteCondition): Promise<{ readonly length: number }> {
     const conditional = condition === undefined ? {} : { condition };
-    await this.#store.putLarge(key, this.#file, { ...conditional, ...this.#signal });
+    await this.#store.putLarge(key, this.#file, { ...conditional, ...this.#signal, alwaysInParts: true });
     return await this.#store.head(key, this.#signal);
   }
 
