@@ -155,7 +155,7 @@ describe("S3ObjectStore behind a proxy with faults", () => {
     }
   });
 
-  it("a conditional put whose response is lost is not repeated, and its outcome is unknown", async () => {
+  it("a conditional put with a lost response is not repeated: its outcome is unknown", async () => {
     const { etag } = await store.head("object");
     for (const [fault, text] of [
       [{ loseResponse: true }, "second"],
