@@ -4,11 +4,14 @@ export const MAX_NAME_LENGTH = 100;
 /** Characters that code hosts allow in owners and names. A slash or a control character is not among them. */
 export const NAME_FORM = /^[A-Za-z0-9._-]+$/;
 export const NAME_FORM_FAULT = "may hold only letters, digits, dot, hyphen and underscore";
+const UPPER_CASE = /[A-Z]/;
+
 /**
  * Lower-cases ASCII letters only, as code hosts compare names. Unicode's rules would turn the Kelvin sign into a `k`,
  * and two repositories into one.
  */
 export function foldCase(text: string): string {
+  if (!UPPER_CASE.test(text)) return text;
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Clock } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import type { RepositoryId } from "./repository-id.ts";
@@ -24,7 +24,7 @@ export function authorizationKey(
   id: RepositoryId,
 ): AuthorizationKey {
   const text = JSON.stringify([authorization ?? null, hostUrl, id.owner, id.name]);
-  return createHash("sha256").update(text).digest("base64url") as AuthorizationKey;
+  return hash("sha256", text, "base64url") as AuthorizationKey;
 }
 
 /**

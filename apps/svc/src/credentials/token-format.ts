@@ -1,4 +1,4 @@
-import { createHash, randomInt } from "node:crypto";
+import { hash, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { Secret } from "@devplat/base";
 import { BRAND } from "../brand.ts";
@@ -55,19 +55,20 @@ export function holdsCredential(text: string): boolean {
   return ANY_PREFIX.test(text) || HOST_TOKEN.test(text);
 }
 
+const OWN_TOKENS = new RegExp(`(${ANY_PREFIX.source})[0-9A-Za-z]+`, "g");
+const HOST_TOKENS = new RegExp(HOST_TOKEN.source, "g");
+
 /** The text with every token in it, ours or a code host's, cut down to its prefix. */
 export function withoutCredentials(text: string): string {
+  if (!holdsCredential(text)) return text;
   return text
-    .replaceAll(new RegExp(`(${ANY_PREFIX.source})[0-9A-Za-z]+`, "g"), "$1***")
-    .replaceAll(
-      new RegExp(HOST_TOKEN.source, "g"),
-      (token) => `${token.slice(0, token.indexOf("_") + 1)}***`,
-    );
+    .replaceAll(OWN_TOKENS, "$1***")
+    .replaceAll(HOST_TOKENS, (token) => `${token.slice(0, token.indexOf("_") + 1)}***`);
 }
 
 /** The stored form of a token: its SHA-256 (a random 256-bit value needs no slow hash). */
 export function tokenHash(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  return hash("sha256", text, "hex");
 }
 
 export function tokenStart(token: Secret): string {

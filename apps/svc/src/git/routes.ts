@@ -25,6 +25,7 @@ import { actionOf, routeOf } from "./route-table.ts";
 import { rewriteLocation } from "./location.ts";
 import type { Outcomes } from "./outcome.ts";
 import { passThrough, type BodyLimits, type Passed } from "./pass-through.ts";
+import type { RelayOptions } from "./relay.ts";
 import type { UploadPack } from "./upload-pack.ts";
 import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
@@ -120,6 +121,7 @@ export class GitRoutes implements GitHandler {
       return;
     }
     if (this.#parts.cached !== undefined) context.concludeCache(untouched(policy));
+    const { origin } = this.#parts.upstream;
     const gitRequest: GitRequest = {
       context,
       target,
@@ -127,7 +129,10 @@ export class GitRoutes implements GitHandler {
       renew: admission.renew,
       policy,
       relay: {
-        requested: new URL(target.upstreamPath, this.#parts.upstream.origin),
+        // Made where it is needed: few responses redirect.
+        get requested() {
+          return new URL(target.upstreamPath, origin);
+        },
         stripPrefix: virtualHost === "code_host" ? "" : this.#parts.basePath,
         allowElsewhere: route.redirects === "elsewhere",
         whenUnauthorized: explainUnauthorized(admission.whenUnauthorized, admission.authorization),
@@ -284,15 +289,15 @@ function observeResponse(
   const operation =
     tail.kind === "lfs" ? lfsOperation(context.request.method ?? "", target.upstreamPath) : undefined;
   const writes = level === "write" || routeOf(target).permission === "write" || operation === "write";
-  if (!writes && !isHandOver(target, response, relay.requested)) return access.observe(request, response);
+  if (!writes && !isHandOver(target, response, relay)) return access.observe(request, response);
   if (isRefusal(response.status) || isRedirect(response.status)) access.forget(request);
   return response;
 }
 
 /** Whether a response sends a download to another server, as code hosts do for those that they allow. */
-function isHandOver(target: Target, { status, headers }: UpstreamResponse, requested: URL): boolean {
+function isHandOver(target: Target, { status, headers }: UpstreamResponse, relay: RelayOptions): boolean {
   if (!isRedirect(status) || routeOf(target).redirects === "never") return false;
-  return rewriteLocation(singleHeader(headers["location"]) ?? "", requested, "").kind === "elsewhere";
+  return rewriteLocation(singleHeader(headers["location"]) ?? "", relay.requested, "").kind === "elsewhere";
 }
 
 function isUploadPack(target: Target): target is Extract<Target, { kind: "repository" }> {
@@ -318,6 +323,7 @@ function ownOrigin({ request }: RequestContext): string {
 
 /** Decodes each percent-encoding separately: a malformed one must not hide the others. */
 function decodeLoosely(text: string): string {
+  if (!text.includes("%")) return text;
   return text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),
   );

@@ -1,5 +1,5 @@
 import { constants, type Stats } from "node:fs";
-import { lstat, open, stat, unlink, type FileHandle } from "node:fs/promises";
+import { lstat, open, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { ifExists, systemCode, type Clock, folderNames } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
@@ -10,6 +10,7 @@ import type { FaultLog } from "../fault-log.ts";
 import { StoredDataDamaged } from "./block-sums.ts";
 import { CheckedFiles, RECHECK_MS } from "./checked-files.ts";
 import { PendingFile } from "./pending-file.ts";
+import type { ReadFile } from "./read-file.ts";
 import { makeReference } from "./references/make-reference.ts";
 import { encodeReference } from "./references/reference-file.ts";
 import { writeFramed } from "./references/write-framed.ts";
@@ -39,6 +40,8 @@ const MAX_KNOWN_FAILURES = 1024;
 interface Known {
   /** Raised when all files are removed. A file that was opened before is not served after it. */
   generation: number;
+  /** Number of files that were removed one by one. */
+  removals: number;
   /** By file name. */
   readonly sizes: Map<string, KnownSize>;
   readonly checked: CheckedFiles;
@@ -161,8 +164,10 @@ export class FileResponseStore implements ResponseStore {
   }
 
   async remove(id: RepositoryId, name: string): Promise<boolean> {
-    const { sizes, checked } = this.#knownOf(id);
+    const known = this.#knownOf(id);
+    const { sizes, checked } = known;
     const path = join(this.#parts.folders.path(id), name);
+    known.removals++;
     sizes.delete(name);
     checked.forget(name);
     this.#touched.delete(path);
@@ -244,7 +249,12 @@ export class FileResponseStore implements ResponseStore {
   #knownOf({ key }: RepositoryId): Known {
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    const made = { generation: 0, sizes: new Map(), checked: new CheckedFiles(this.#parts.clock) };
+    const made: Known = {
+      generation: 0,
+      removals: 0,
+      sizes: new Map(),
+      checked: new CheckedFiles(this.#parts.clock),
+    };
     this.#known.set(key, made);
     return made;
   }
@@ -308,12 +318,15 @@ export class FileResponseStore implements ResponseStore {
     const { slices, stopping, faults } = this.#parts;
     const path = this.#files.pathOf(id, key);
     if (this.#framing.has(path) || this.#unframed.get(path) === true) return;
+    const known = this.#knownOf(id);
+    const { removals } = known;
+    // A file that was removed since must not come back, nor its folder.
+    const isCurrent = (): boolean => generation === known.generation && removals === known.removals;
     const frame = async (): Promise<void> => {
       const file = await this.#files.open(id, key);
       if (file === undefined || "dangling" in file) return;
       try {
-        if (file.isFramed) return;
-        const isCurrent = (): boolean => generation === this.#knownOf(id).generation;
+        if (file.isFramed || !isCurrent()) return;
         await writeFramed(file, await this.create(id, key), slices, stopping, isCurrent);
       } finally {
         await file.close();
@@ -368,7 +381,7 @@ export class FileResponseStore implements ResponseStore {
   /** @param before called with the new time of modification before it is set. @returns it; undefined: it is as it was */
   async #touch(
     path: string,
-    handle: FileHandle,
+    handle: ReadFile,
     before: (modifiedMs: number) => void,
   ): Promise<number | undefined> {
     const now = Date.now();

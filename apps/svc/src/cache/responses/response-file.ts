@@ -1,12 +1,12 @@
 import { constants } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { ifExists } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import { isUnreadable } from "@devplat/base/file-damage";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import { StoredDataDamaged, type FileSums } from "./block-sums.ts";
 import { readAllAt, readAt, type ReadBytes } from "./file-io.ts";
+import { ReadFile } from "./read-file.ts";
 import { framedReader } from "./references/framed-pack.ts";
 import {
   decodeReference,
@@ -23,6 +23,8 @@ import { decodeTrailer, responseIdentity, trailerBytes } from "./response-traile
 const MAX_KNOWN_UNITS = 4096;
 /** The checksums of 128 MB. */
 const UNIT_BYTES = 4096;
+/** Milliseconds after an opening in which the system is taken to have the name and inode of a file in memory. */
+const WARM_MS = 10_000;
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Packs of the mirrors. */
@@ -39,7 +41,7 @@ export interface PackFiles {
 export interface OpenFile {
   /** Whether the file has the response itself. Otherwise it refers to a pack of the mirror. */
   readonly isFramed: boolean;
-  readonly handle: FileHandle;
+  readonly handle: ReadFile;
   /** Bytes of the response. */
   readonly size: number;
   readonly sums: FileSums;
@@ -60,6 +62,14 @@ export interface DanglingFile {
   readonly inode: number;
 }
 
+/** A file that was opened before. */
+interface KnownFile {
+  readonly identity: string;
+  readonly content: Content;
+  /** Time of its last opening, as `performance.now()`. */
+  openedAt: number;
+}
+
 /** Facts that the end of a file tells. */
 type Content = Reference | { readonly sums: FileSums };
 
@@ -69,7 +79,7 @@ export class ResponseFiles {
   readonly #packs: PackFiles;
   readonly #hostUrl: string;
   /** By path. */
-  readonly #known = new BoundedMap<string, { readonly identity: string; readonly content: Content }>({
+  readonly #known = new BoundedMap<string, KnownFile>({
     max: MAX_KNOWN_UNITS,
     sizeOf: ({ content }) => Math.ceil(memoryOf(content) / UNIT_BYTES),
   });
@@ -99,18 +109,21 @@ export class ResponseFiles {
   async open(id: RepositoryId, key: string): Promise<OpenFile | DanglingFile | undefined> {
     await this.#folders.checkOrigin(id);
     const path = this.pathOf(id, key);
-    let handle: FileHandle | undefined;
+    const known = this.#known.get(path);
+    const now = performance.now();
+    let handle: ReadFile | undefined;
     try {
-      handle = await ifExists(open(path, FLAGS));
+      handle = await ReadFile.open(path, known !== undefined && now - known.openedAt < WARM_MS);
       if (handle === undefined) return undefined;
-      const { size: fileBytes, ino: inode, birthtimeMs, mtimeMs } = await handle.stat();
+      const { size: fileBytes, ino: inode, birthtimeMs, mtimeMs } = handle.facts;
       const identity = `${path}\0${inode}\0${birthtimeMs}\0${fileBytes}`;
-      const known = this.#known.get(path);
       const content =
         known?.identity === identity
           ? known.content
           : await readContent(handle.fd, fileBytes, this.identityOf(id, key));
-      if (content !== known?.content) this.#known.set(path, { identity, content });
+      if (known === undefined || content !== known.content) {
+        this.#known.set(path, { identity, content, openedAt: now });
+      } else known.openedAt = now;
       const { sums } = content;
       const common = { handle, size: sums.size, sums, identity, inode, mtimeMs };
       const own = handle;

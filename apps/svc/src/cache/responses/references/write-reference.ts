@@ -1,7 +1,8 @@
-import { open, rename, unlink, type FileHandle } from "node:fs/promises";
+import { open, rename, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { syncFolder } from "@devplat/base";
 import { writeAllAt } from "../file-io.ts";
+import type { ReadFile } from "../read-file.ts";
 import { pendingName } from "../response-folders.ts";
 
 /**
@@ -16,7 +17,7 @@ export async function writeReference(
   path: string,
   key: string,
   bytes: Buffer,
-  replaced: FileHandle,
+  replaced: ReadFile,
   isSame: () => Promise<boolean>,
 ): Promise<number | undefined> {
   const pendingPath = join(dirname(path), pendingName(key));
