@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import {
-  cpuSecondsOf,
   git,
+  run as runCommand,
   startCodeHostProcess,
   startSvc,
   type CodeHostProcess,
@@ -10,17 +10,26 @@ import {
 } from "@devplat/testkit";
 import { DEFAULTS } from "../../apps/svc/src/config/defaults.ts";
 import { Administration } from "../lib/administration.ts";
+import { clientCommand, placeServers, type Cores } from "../lib/cores.ts";
 import { filled, idle } from "../lib/filled.ts";
+import { cpuDuring } from "../lib/fine-cpu.ts";
 import { peakMegabytes, resetPeak } from "../lib/memory.ts";
 import { startNginx, type Nginx } from "../lib/nginx.ts";
-import { curl, postRaw, recordFullFetch } from "../lib/raw-fetch.ts";
+import { curl, postRaw, recordFullFetch, recordLsRefs } from "../lib/raw-fetch.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
 import { interleave, summarize } from "../lib/statistics.ts";
 
-/** Requests per sample: the kernel counts CPU in ticks of 10 ms, so one small answer cannot be measured. */
-const REQUESTS_PER_SAMPLE = 10;
+/** Raw requests in one sample: the kernel counts CPU of git and nginx in ticks of 10 ms. */
+const REQUESTS = {
+  small: { direct: 10, svc: 40, nginx: 100 },
+  large: { direct: 2, svc: 10, nginx: 20 },
+} as const;
+/** Requests after one `ls-refs`. They must begin within `cache.grant_seconds`. */
+const REQUESTS_PER_AUTHORIZATION = 10;
+/** Whole clones in one sample of server CPU. */
+const CLONES = 5;
 const MEGABYTE = 1e6;
 
 interface Bench {
@@ -61,7 +70,7 @@ export async function run(rounds: number): Promise<Report> {
     return {
       name: "clone",
       title: "Clones through svc, compared with git http-backend and nginx",
-      method: `Raw requests: one curl posts the recorded \`fetch\` of a full clone and throws the answer away, ${REQUESTS_PER_SAMPLE} times a sample. CPU of the direct clone is that of the git processes alone, without the relay in front of them; CPU of svc is its whole process. Whole clones: \`git clone --bare\`, with client, code host and service on the same cores; the mirror is filled behind a cold one, and the warm one follows immediately. Direct and cold clones begin when the service is idle. All kinds in turn, ${rounds} rounds.`,
+      method: `A real client sends \`info/refs\`, \`ls-refs\` and \`fetch\`. Raw fetch: one curl posts the recorded \`fetch\` of a full clone and discards the answer; an \`ls-refs\` just before gave the authorization, as a real client's does, and is not counted. Second use: the first request after the mirror was filled, before the response is kept framed. Whole clone: \`git clone --bare\`, all three requests counted. CPU of the direct clone is that of the git processes alone, without the relay in front of them; CPU of svc is its whole process, which has filled mirrors before. nginx sends the same bytes as a file. Wall times: on shared cores, and with the client alone on one core by \`taskset\`. The mirror is filled behind a cold clone, and the warm one follows immediately. Direct and cold clones begin when the service is idle. All kinds in turn, ${rounds} rounds.`,
       rows,
       notes,
     };
@@ -83,117 +92,201 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
   const through = `${svc.url}/bench/${name}.git`;
   const id = await bench.administration.list("bench", name);
 
-  const cloneSeconds = async (url: string): Promise<number> => {
+  const cloneSeconds = async (url: string, cores: Cores): Promise<number> => {
     const target = join(work, "target.git");
     await rm(target, { recursive: true, force: true });
+    const [command, args] = clientCommand(cores, "git", ["clone", "-q", "--bare", url, target]);
     const start = performance.now();
-    await git(["clone", "-q", "--bare", url, target], { timeoutMs: 600_000 });
+    const { code, stderr } = await runCommand(command, args, { timeoutMs: 600_000 });
+    if (code !== 0) throw new Error(`git clone of ${url} ended with ${code}: ${stderr}`);
     return (performance.now() - start) / 1000;
   };
 
   resetPeak(svc.pid);
-  const whole = await interleave(
-    {
-      direct: async () => {
-        await idle(svc.pid);
-        return cloneSeconds(direct);
+  const wholeRows: Row[] = [];
+  for (const cores of ["shared", "separate"] as const) {
+    placeServers(cores, [svc.pid, upstream.pid]);
+    const whole = await interleave(
+      {
+        direct: async () => {
+          await idle(svc.pid);
+          return cloneSeconds(direct, cores);
+        },
+        cold: async () => {
+          await bench.administration.purge(id);
+          await idle(svc.pid);
+          return cloneSeconds(through, cores);
+        },
+        warm: () => cloneSeconds(through, cores),
       },
-      cold: async () => {
-        await bench.administration.purge(id);
-        await idle(svc.pid);
-        return cloneSeconds(through);
+      rounds,
+    );
+    const reference = { reference: summarize(whole.direct), referenceName: "direct", unit: "s" };
+    wholeRows.push(
+      {
+        what: `${name}, ${cores} cores: cold clone, wall`,
+        ours: summarize(whole.cold),
+        ...reference,
+        target: { atMost: cores === "shared" ? 1.1 : 1.05 },
+        reason: COLD_REASON,
       },
-      warm: () => cloneSeconds(through),
-    },
-    rounds,
-  );
+      {
+        what: `${name}, ${cores} cores: warm clone, right after a cold one, wall`,
+        ours: summarize(whole.warm),
+        ...reference,
+        ...(cores === "shared" ? { target: { atMost: 0.95 }, reason: WARM_REASON } : {}),
+      },
+    );
+  }
+  placeServers("shared", [svc.pid, upstream.pid]);
   await filled(bench.administration, id, svc.pid);
   const peakAfterClones = peakMegabytes(svc.pid);
 
   const request = await recordFullFetch(direct, work, name);
-  // nginx is to send the same bytes: the service's own answer, kept as a file.
-  const { bytes } = await postRaw(through, request, join(work, "static", name));
-  const sample = async (cpu: () => number, once: () => Promise<{ seconds: number; bytes: number }>) => {
+  const lsRefs = await recordLsRefs(work);
+  const authorize = () => postRaw(through, lsRefs);
+
+  const seconds: number[] = [];
+  for (let round = 0; round < rounds && repository.large; round++) {
+    await bench.administration.purge(id);
+    await postRaw(through, request);
+    await filled(bench.administration, id, svc.pid);
+    await authorize();
+    seconds.push(await cpuDuring(svc.pid, () => postRaw(through, request)));
+  }
+  // From the second use on a response is kept framed. nginx is to send the same bytes.
+  for (let uses = 0; uses < 3; uses++) {
+    await authorize();
+    await postRaw(through, request, join(work, "static", name));
+    await filled(bench.administration, id, svc.pid);
+  }
+  const { bytes } = await postRaw(through, request);
+
+  const counts = repository.large ? REQUESTS.large : REQUESTS.small;
+  const sample = async (cpu: () => number, count: number, once: () => Promise<{ seconds: number }>) => {
     const before = cpu();
-    let seconds = 0;
-    for (let i = 0; i < REQUESTS_PER_SAMPLE; i++) seconds += (await once()).seconds;
-    return { cpu: (cpu() - before) / REQUESTS_PER_SAMPLE, wall: seconds / REQUESTS_PER_SAMPLE };
+    let wall = 0;
+    for (let i = 0; i < count; i++) wall += (await once()).seconds;
+    return { cpu: (cpu() - before) / count, wall: wall / count };
   };
+  const ofGit = () => upstream.cpuSeconds().children;
   resetPeak(svc.pid);
   const raw = await interleave(
     {
-      direct: () =>
-        sample(
-          () => upstream.cpuSeconds().children,
-          () => postRaw(direct, request),
-        ),
-      warm: () =>
-        sample(
-          () => cpuSecondsOf(svc.pid).own,
-          () => postRaw(through, request),
-        ),
+      direct: () => sample(ofGit, counts.direct, () => postRaw(direct, request)),
+      warm: async () => {
+        let [cpu, wall] = [0, 0];
+        for (let done = 0; done < counts.svc; done += REQUESTS_PER_AUTHORIZATION) {
+          await authorize();
+          cpu += await cpuDuring(svc.pid, async () => {
+            for (let i = 0; i < REQUESTS_PER_AUTHORIZATION; i++)
+              wall += (await postRaw(through, request)).seconds;
+          });
+        }
+        return { cpu: cpu / counts.svc, wall: wall / counts.svc };
+      },
       nginx: () =>
         sample(
           () => nginx.cpuSeconds(),
+          counts.nginx,
           () => curl([`${nginx.url}/${name}`]),
         ),
     },
     rounds,
   );
+  const peakRaw = peakMegabytes(svc.pid);
+  const steady = repository.large
+    ? undefined
+    : await interleave(
+        {
+          direct: async () => {
+            const before = ofGit();
+            for (let i = 0; i < CLONES; i++) await cloneSeconds(direct, "shared");
+            return (ofGit() - before) / CLONES;
+          },
+          svc: async () =>
+            (await cpuDuring(svc.pid, async () => {
+              for (let i = 0; i < CLONES; i++) await cloneSeconds(through, "shared");
+            })) / CLONES,
+        },
+        rounds,
+      );
+
   const gigabytes = bytes / 1e9;
   const size = `${(bytes / MEGABYTE).toFixed(0)} MB`;
   const summaries = {
     cpu: (kind: keyof typeof raw) => summarize(raw[kind].map((each) => each.cpu)),
     wall: (kind: keyof typeof raw) => summarize(raw[kind].map((each) => each.wall)),
-    rate: (kind: keyof typeof raw) => summarize(raw[kind].map((each) => gigabytes / each.wall)),
+  };
+  const besideNginx = {
+    unit: "s",
+    reference: summaries.cpu("nginx"),
+    referenceName: "nginx",
+    others: [{ name: "direct", value: summaries.cpu("direct") }],
   };
   return {
     rows: [
       {
-        what: `${name} (${size}): cold clone, wall`,
-        unit: "s",
-        ours: summarize(whole.cold),
-        reference: summarize(whole.direct),
-        referenceName: "direct",
-        target: { atMost: 1.05 },
-      },
-      {
-        what: `${name}: warm clone, wall`,
-        unit: "s",
-        ours: summarize(whole.warm),
-        reference: summarize(whole.direct),
-        referenceName: "direct",
-      },
-      {
-        what: `${name}: warm fetch, server CPU`,
-        unit: "s",
+        what: `${name}: warm raw fetch, framed (${size}), server CPU`,
         ours: summaries.cpu("warm"),
-        reference: summaries.cpu("direct"),
-        referenceName: "direct",
-        target: { atMost: repository.large ? 1 / 20 : 1 / 10 },
+        ...besideNginx,
+        target: { atMost: repository.large ? 1.2 : 1.15 },
+        reason: repository.large ? LARGE_RAW_REASON : SMALL_RAW_REASON,
       },
+      ...(seconds.length === 0
+        ? []
+        : [
+            {
+              what: `${name}: warm raw fetch, second use, server CPU`,
+              ours: summarize(seconds),
+              ...besideNginx,
+              target: { atMost: 2.5 },
+              reason: UNFRAMED_REASON,
+            },
+          ]),
       {
-        what: `${name}: warm fetch, time to last byte`,
+        what: `${name}: warm raw fetch, time to last byte`,
         unit: "s",
         ours: summaries.wall("warm"),
-        reference: summaries.wall("direct"),
-        referenceName: "direct",
-      },
-      {
-        what: `${name}: warm fetch, one connection`,
-        unit: "GB/s",
-        ours: summaries.rate("warm"),
-        reference: summaries.rate("nginx"),
+        reference: summaries.wall("nginx"),
         referenceName: "nginx",
-        target: { atLeast: 0.8 },
+        others: [{ name: "direct", value: summaries.wall("direct") }],
       },
+      ...(steady === undefined
+        ? []
+        : [
+            {
+              what: `${name}: whole clone, server CPU`,
+              unit: "s",
+              ours: summarize(steady.svc),
+              reference: summarize(steady.direct),
+              referenceName: "direct",
+              target: { atMost: 0.12 },
+              reason: WHOLE_REASON,
+            },
+          ]),
+      ...wholeRows,
     ],
     notes: [
       `${name}: svc used ${(summaries.cpu("warm").median / gigabytes).toFixed(2)} CPU s per GB sent warm (nginx ${(summaries.cpu("nginx").median / gigabytes).toFixed(2)}).`,
-      `${name}: peak memory of svc ${peakAfterClones.toFixed(0)} MB over whole cold and warm clones, ${peakMegabytes(svc.pid).toFixed(0)} MB over warm raw fetches.`,
+      `${name}: peak memory of svc ${peakAfterClones.toFixed(0)} MB over whole cold and warm clones, ${peakRaw.toFixed(0)} MB over warm raw fetches.`,
     ],
   };
 }
+
+/** Reasons for the case that a target is missed. */
+const COLD_REASON =
+  "Tried: nothing is parsed while the only transfer is under way, and the threads of the fill rest while other programs wait for the CPU (0037). In the way: each byte passes through one more process, which on shared cores takes its CPU from the client's index-pack.";
+const WARM_REASON =
+  "Tried: the threads of the fill rest while other programs wait for the CPU (0037). In the way: the client's own index-pack is nearly all of a clone's wall time, so little can be saved, and the fill that remains takes the same cores.";
+const LARGE_RAW_REASON =
+  "Tried: sendfile(2) for framed responses in a thread (0046). In the way: the fixed cost of a request in Node, and the check that the file is still the same and in memory.";
+const SMALL_RAW_REASON =
+  "Tried: slices are sent from memory; sendfile(2) did not help at this size (0046). In the way: the fixed cost of a request in Node (about half of it the new connection); no function takes more than 2 %.";
+const UNFRAMED_REASON =
+  "Tried: the response is framed from the pack of the mirror while it is sent (0047). In the way: a header for each 65,515 bytes makes sendfile(2) or writev(2) twice as dear as one file, and this use also writes the framed file in the background.";
+const WHOLE_REASON =
+  "Tried: connections to the code host are reused, responses of ls-refs are relayed. In the way: a whole clone is three requests on one new connection, and each pays the fixed cost of a request in Node.";
 
 async function packed(dir: string): Promise<void> {
   await git(["-C", dir, "repack", "-qadb"], { timeoutMs: 600_000 });

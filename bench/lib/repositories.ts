@@ -42,11 +42,16 @@ export interface BenchRepository {
   readonly large: boolean;
 }
 
-/** Express, where its bundle is at hand, and a generated repository about ten times as large (seed 1). */
+/**
+ * Express, where its bundle is at hand, and a generated repository about ten times as large (seed 1). For a trial,
+ * `BENCH_ONLY=express` in the environment leaves out the large one.
+ */
 export async function benchRepositories(): Promise<BenchRepository[]> {
   const express = await expressRepository();
   return [
     ...(express === undefined ? [] : [{ name: "express", path: express, large: false }]),
-    { name: "large", path: await largeRepository(), large: true },
+    ...(process.env["BENCH_ONLY"] === "express"
+      ? []
+      : [{ name: "large", path: await largeRepository(), large: true }]),
   ];
 }
