@@ -8,7 +8,8 @@ const LEVELS = 6;
 /** Entries of one table: four bytes of a CRC, 256 values each. */
 const TABLE = 4 * 256;
 
-let tables: Uint32Array | undefined;
+/** One table for each level, made when the first length needs it. */
+const tables: Uint32Array[] = [];
 
 /**
  * Returns the CRC-32 of two pieces of data after each other, from the CRC-32 of each. This is `crc32_combine` of zlib with
@@ -18,7 +19,6 @@ let tables: Uint32Array | undefined;
  */
 export function combineCrc32(first: number, second: number, length: number): number {
   if (first === 0) return second;
-  const lookup = (tables ??= makeTables());
   let crc = first;
   let rest = length;
   for (let level = 0; rest > 0; level++) {
@@ -29,7 +29,8 @@ export function combineCrc32(first: number, second: number, length: number): num
     const value = rest % VALUES;
     rest = Math.floor(rest / VALUES);
     if (value === 0) continue;
-    const at = (level * VALUES + value) * TABLE;
+    const lookup = (tables[level] ??= makeTable(level));
+    const at = value * TABLE;
     crc =
       lookup[at + (crc & 0xff)]! ^
       lookup[at + 256 + ((crc >>> 8) & 0xff)]! ^
@@ -39,23 +40,26 @@ export function combineCrc32(first: number, second: number, length: number): num
   return (crc ^ second) >>> 0;
 }
 
-/** The table of a level and value multiplies a CRC by x^(8 · value · 16^level): so many zero bytes follow the data. */
-function makeTables(): Uint32Array {
-  const made = new Uint32Array(LEVELS * VALUES * TABLE);
-  for (let level = 0; level < LEVELS; level++) {
-    const one = power(1, LENGTH_BITS * level);
-    let factor = one;
-    for (let value = 1; value < VALUES; value++) {
-      const at = (level * VALUES + value) * TABLE;
-      for (let byte = 0; byte < 4; byte++) {
-        const from = at + byte * 256;
-        for (let bit = 1; bit < 256; bit *= 2) {
-          const product = multiply(factor, (bit << (8 * byte)) >>> 0);
-          for (let lower = 0; lower < bit; lower++) made[from + bit + lower] = product ^ made[from + lower]!;
-        }
+/** The part of a value multiplies a CRC by x^(8 · value · 16^level): so many zero bytes follow the data. */
+function makeTable(level: number): Uint32Array {
+  const made = new Uint32Array(VALUES * TABLE);
+  const one = power(1, LENGTH_BITS * level);
+  let factor = one;
+  for (let value = 1; value < VALUES; value++) {
+    let product = factor;
+    // From the highest bit on: each lower bit is one more factor x.
+    for (let byte = 3; byte >= 0; byte--) {
+      const from = (value * 4 + byte) * 256;
+      for (let bit = 128; bit >= 1; bit /= 2) {
+        made[from + bit] = product;
+        product = (product & 1) === 0 ? product >>> 1 : (product >>> 1) ^ POLYNOMIAL;
       }
-      factor = multiply(factor, one);
+      for (let bit = 2; bit < 256; bit *= 2) {
+        for (let lower = 1; lower < bit; lower++)
+          made[from + bit + lower] = made[from + bit]! ^ made[from + lower]!;
+      }
     }
+    factor = multiply(factor, one);
   }
   return made;
 }
