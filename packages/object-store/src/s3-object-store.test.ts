@@ -5,7 +5,6 @@ import { checkObjectStore, openTestStore } from "./object-store.test-kit.ts";
 
 for (const [title, start] of [
   ["versitygw", () => startVersityGateway()],
-  ["versitygw over TLS", () => startVersityGateway({ tls: true })],
   ["MinIO", () => startMinio()],
 ] as const) {
   describe(`S3ObjectStore on ${title}`, () => {
