@@ -49,6 +49,7 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     load: () => import("../e2e/api-proxy.ts"),
     code: ["apps/svc/src/api-proxy", "apps/svc/src/http"],
   },
+  requests: { load: () => import("../e2e/requests.ts"), code: SERVING, svc: true },
   "svc-start": { load: () => import("../e2e/svc-start.ts"), code: ["apps/svc/src"], svc: true },
   "svc-tokens": {
     load: () => import("../e2e/svc-tokens.ts"),
