@@ -13,7 +13,8 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decodeFetchRequest, encodeCommandRequest, type CommandRequest } from "@devplat/git-protocol";
-import { ReachabilityIndex, Repository, uploadPackV2Fetch } from "@devplat/git-store";
+import { ReachabilityIndex, Repository } from "@devplat/git-store";
+import { uploadPackV2Fetch } from "@devplat/git-store/upload-pack";
 import { git, gitEnvironment } from "@devplat/testkit";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";

@@ -6,13 +6,9 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeFetchRequest, encodeCommandRequest, type CommandRequest } from "@devplat/git-protocol";
-import {
-  prepareRepack,
-  publishRepack,
-  ReachabilityIndex,
-  Repository,
-  uploadPackV2Fetch,
-} from "@devplat/git-store";
+import { ReachabilityIndex, Repository } from "@devplat/git-store";
+import { prepareRepack, publishRepack } from "@devplat/git-store/repack";
+import { uploadPackV2Fetch } from "@devplat/git-store/upload-pack";
 import { git, gitEnvironment, run as runProgram } from "@devplat/testkit";
 import { generate } from "../generate.ts";
 import { lineChart, type Series } from "../lib/line-chart.ts";

@@ -8,12 +8,8 @@ import {
   FetchResponseWalker,
   type CommandRequest,
 } from "@devplat/git-protocol";
-import {
-  GitStoreError,
-  uploadPackV2Fetch,
-  type ReachabilityIndex,
-  type Repository,
-} from "@devplat/git-store";
+import { GitStoreError, type ReachabilityIndex, type Repository } from "@devplat/git-store";
+import { uploadPackV2Fetch } from "@devplat/git-store/upload-pack";
 import { gitEnvironment, loopSeconds, tempFolder, testSeed } from "@devplat/testkit";
 import { RepositoryModel, unpack } from "./git-store-model.ts";
 import { Chance, randomRepository, storeOf } from "./git-store-random.ts";

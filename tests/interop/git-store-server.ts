@@ -8,7 +8,8 @@ import {
   decodeLsRefsRequest,
   encodeCapabilityAdvertisement,
 } from "@devplat/git-protocol";
-import { uploadPackV2Fetch, type ReachabilityIndex, type Repository } from "@devplat/git-store";
+import type { ReachabilityIndex, Repository } from "@devplat/git-store";
+import { uploadPackV2Fetch } from "@devplat/git-store/upload-pack";
 import { lsRefsResponse } from "@devplat/git-store/ls-refs";
 
 /** A git server of a few lines over one store: smart HTTP, protocol v2, fetches only. */

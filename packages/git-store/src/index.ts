@@ -17,7 +17,6 @@ export { Repository, type Head, type InitOptions } from "./repository/repository
 export type { Ref } from "./repository/packed-refs.ts";
 export { isRefName } from "./repository/ref-name.ts";
 export type { Lock, LockOptions } from "./repository/lock-file.ts";
-export { checkPackConnected, checkPresent, type ConnectivityOptions } from "./connectivity.ts";
 export { onSlice } from "./slices.ts";
 export { IndexWorkers, type IndexWorkersOptions } from "./index-pack/workers.ts";
 export { ReachabilityIndex, type CoverOptions } from "./reachability/reachability-index.ts";
@@ -25,18 +24,6 @@ export { finishInSlices } from "./slices.ts";
 export { ReachableSet } from "./reachability/reachable-set.ts";
 export type { ObjectGraph, ObjectGraphOptions } from "./reachability/object-graph.ts";
 export { recycleChunk } from "./serve/chunk-pool.ts";
-export {
-  MAX_REQUEST_OIDS,
-  uploadPackV2Fetch,
-  whyNotServable,
-  whyNotServableSteps,
-} from "./serve/upload-pack.ts";
-export type { FetchContext } from "./serve/fetch-context.ts";
+export { MAX_REQUEST_OIDS, type FetchContext } from "./serve/fetch-context.ts";
 export type { PackTotals } from "./serve/pack-writer.ts";
-export {
-  discardRepack,
-  prepareRepack,
-  publishRepack,
-  type RepackOptions,
-  type PreparedRepack,
-} from "./repack/repack.ts";
+export type { RepackOptions, PreparedRepack } from "./repack/repack.ts";

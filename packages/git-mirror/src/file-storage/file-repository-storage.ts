@@ -16,7 +16,6 @@ import { checkIntegrity } from "./integrity-check.ts";
 import { DATABASE_MEMORY, openExisting, versionOf } from "./open-repository.ts";
 import type { FileMirrorStorageParts } from "./parts.ts";
 import type { RemovedFolder } from "./removed-folder.ts";
-import { repair } from "./repair.ts";
 
 const PACK_NAME = /^pack-(?:[0-9a-f]{40}|[0-9a-f]{64})$/u;
 
@@ -85,6 +84,7 @@ export class FileRepositoryStorage implements RepositoryStorage {
       held.use(await repository.lock("fill", { waitMs: FILL_LOCK_WAIT_MS, signal }));
       await new FillJournal(repository.path).undo();
       repository.objects.refresh();
+      const { repair } = await import("./repair.ts");
       return await repair(repository, threads.maintenance, clock.now());
     } finally {
       repository.close();

@@ -2,11 +2,9 @@ import type { ObjectFormat } from "@devplat/git-protocol";
 import type { ObjectDatabase, Ref, Repository } from "@devplat/git-store";
 import type { RepackOptions, RepackResult, StorageChange, StoredRepository } from "../storage/contract.ts";
 import { PacksKnownSound } from "./packs-known-sound.ts";
-import { FileChange } from "./file-change.ts";
 import { FillJournal } from "./fill-journal.ts";
 import type { FileRepositoryParts } from "./parts.ts";
 import { quarantineFile } from "./quarantine.ts";
-import { repack } from "./repack.ts";
 
 /** Maximum milliseconds that a change waits for one of another process. */
 export const FILL_LOCK_WAIT_MS = 60_000;
@@ -47,6 +45,7 @@ export class FileRepository implements StoredRepository {
       await journal.undo();
       repository.objects.refresh();
       const refs = await repository.refs();
+      const { FileChange } = await import("./file-change.ts");
       return new FileChange({ ...this.#parts, repository, lock, journal, refs });
     } catch (error) {
       await lock[Symbol.asyncDispose]();
@@ -56,6 +55,7 @@ export class FileRepository implements StoredRepository {
 
   async repack(options: RepackOptions): Promise<RepackResult> {
     const { threads, clock } = this.#parts;
+    const { repack } = await import("./repack.ts");
     const result = await repack(this.#repository, {
       ...options,
       jobs: threads.maintenance,

@@ -6,7 +6,7 @@ import { PacksKnownSound } from "./packs-known-sound.ts";
 import { FillJournal } from "./fill-journal.ts";
 import { isUnreadable } from "@devplat/base/file-damage";
 import { quarantineFile } from "./quarantine.ts";
-import { isRepairInterrupted } from "./repair.ts";
+import { isRepairInterrupted } from "./repair-mark.ts";
 
 /** Refs that are looked up between two turns of the event loop: about 5 ms. */
 const REFS_PER_TURN = 2000;

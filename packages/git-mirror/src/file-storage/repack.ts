@@ -1,14 +1,7 @@
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  GitStoreError,
-  discardRepack,
-  publishRepack,
-  type Lock,
-  type PreparedRepack,
-  type Ref,
-  type Repository,
-} from "@devplat/git-store";
+import { GitStoreError, type Lock, type PreparedRepack, type Ref, type Repository } from "@devplat/git-store";
+import { discardRepack, publishRepack } from "@devplat/git-store/repack";
 import { FillJournal } from "./fill-journal.ts";
 import { RetainedRefs, type RetainedRef } from "./retained-refs.ts";
 import type { RepackOptions, RepackResult } from "../storage/contract.ts";

@@ -1,20 +1,13 @@
-import { readdir, rm, writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { GitStoreError, type Ref, type Repository } from "@devplat/git-store";
 import { isUnreadable } from "@devplat/base/file-damage";
 import { quarantineFile } from "./quarantine.ts";
+import { REPAIR_MARK, isRepairInterrupted } from "./repair-mark.ts";
 import { RetainedRefs } from "./retained-refs.ts";
 import type { RepairResult } from "../storage/contract.ts";
 import type { JobRunner } from "../threads/job.ts";
 import { mergeRefs, oidsToRetain } from "../storage/refs.ts";
-
-/** File in a repository while a repair removes packs from it. */
-const MARK = "repairing~";
-
-/** Whether a repair was interrupted. Then refs may name missing objects. */
-export async function isRepairInterrupted(path: string): Promise<boolean> {
-  return (await readdir(path)).includes(MARK);
-}
 
 /**
  * Removes damaged packs, and sound packs that need their objects, so that the rest is complete. Removed objects are
@@ -36,7 +29,7 @@ export async function repair(
   const isUnfinished = areRefsWrong || (await isRepairInterrupted(path));
   const { damaged, incomplete, sound, heads } = await jobs.run({ kind: "damage", path, format });
   if (sound.length === 0 || (damaged.length === 0 && !isUnfinished)) return undefined;
-  await writeFile(join(path, MARK), "");
+  await writeFile(join(path, REPAIR_MARK), "");
   for (const name of damaged) await repository.quarantinePack(name);
   for (const name of incomplete) await repository.removePack(name);
   await repository.removeCommitGraph();
@@ -47,7 +40,7 @@ export async function repair(
   if (refs.size === 0) return undefined;
   await new RetainedRefs(path).add(oidsToRetain(before ?? new Map(), refs), now);
   await repository.replaceRefs(refs.values());
-  await rm(join(path, MARK));
+  await rm(join(path, REPAIR_MARK));
   return { damaged, incomplete };
 }
 

@@ -1,11 +1,5 @@
 import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
-import {
-  MAX_REQUEST_OIDS,
-  finishInSlices,
-  uploadPackV2Fetch,
-  whyNotServableSteps,
-  type ObjectGraph,
-} from "@devplat/git-store";
+import { MAX_REQUEST_OIDS, finishInSlices, type ObjectGraph } from "@devplat/git-store";
 import type { Mirrors } from "../mirror/mirrors.ts";
 import type { MirrorView } from "../mirror/mirror-view.ts";
 import type { RepositoryId } from "../storage/repository-id.ts";
@@ -91,6 +85,7 @@ export class MirrorResponder {
   ): AsyncGenerator<Buffer, void, undefined> {
     try {
       const context = { refs: tips.refs, head: tips.head, signal };
+      const { uploadPackV2Fetch } = await import("@devplat/git-store/upload-pack");
       yield* this.#limit.run(uploadPackV2Fetch(view.graph, fetch, context), signal, PRIMED_BYTES);
     } finally {
       view.release();
@@ -137,6 +132,7 @@ export class MirrorResponder {
 
 async function isServable(graph: ObjectGraph, fetch: FetchRequest, tips: RecentTips): Promise<boolean> {
   const context = { refs: tips.refs, head: tips.head };
+  const { whyNotServableSteps } = await import("@devplat/git-store/upload-pack");
   return (await finishInSlices(whyNotServableSteps(graph, fetch, context))) === undefined;
 }
 

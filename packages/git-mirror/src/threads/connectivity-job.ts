@@ -1,10 +1,5 @@
-import {
-  ObjectDatabase,
-  ReachabilityIndex,
-  checkPackConnected,
-  checkPresent,
-  type SharedDatabase,
-} from "@devplat/git-store";
+import { ObjectDatabase, ReachabilityIndex, type SharedDatabase } from "@devplat/git-store";
+import { checkPackConnected, checkPresent } from "@devplat/git-store/connectivity";
 
 /** Checks that all objects are there which an indexed pack and the wants refer to. Then writes bitmaps for the tips. */
 export interface ConnectivityJob {

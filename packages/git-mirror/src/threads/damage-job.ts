@@ -3,14 +3,8 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
-import {
-  ObjectDatabase,
-  Pack,
-  ReachabilityIndex,
-  checkPackConnected,
-  oidBytes,
-  GitStoreError,
-} from "@devplat/git-store";
+import { ObjectDatabase, Pack, ReachabilityIndex, oidBytes, GitStoreError } from "@devplat/git-store";
+import { checkPackConnected } from "@devplat/git-store/connectivity";
 import { isUnreadable } from "@devplat/base/file-damage";
 import { matchesChecksum } from "./checksum-job.ts";
 

@@ -1,7 +1,8 @@
 import { parentPort } from "node:worker_threads";
 import { messageOf, systemCode } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
-import { runJob, type Job, type JobResults } from "./job.ts";
+import type { Job, JobResults } from "./job.ts";
+import { runJob } from "./run-job.ts";
 
 export interface JobMessage {
   readonly id: number;

@@ -1,8 +1,8 @@
 import type { PreparedRepack } from "@devplat/git-store";
-import { compareChecksums, type ChecksumJob } from "./checksum-job.ts";
-import { checkConnectivity, type ConnectivityJob } from "./connectivity-job.ts";
-import { findDamage, type DamageJob, type DamageReport } from "./damage-job.ts";
-import { repackInThread, type RepackJob } from "./repack-job.ts";
+import type { ChecksumJob } from "./checksum-job.ts";
+import type { ConnectivityJob } from "./connectivity-job.ts";
+import type { DamageJob, DamageReport } from "./damage-job.ts";
+import type { RepackJob } from "./repack-job.ts";
 
 /** Work on packs that takes seconds of CPU, so that it must not run in the thread that serves. */
 export type Job = ConnectivityJob | ChecksumJob | RepackJob | DamageJob;
@@ -30,19 +30,5 @@ export class JobFailure extends Error {
     super(message);
     this.name = "JobFailure";
     this.code = code;
-  }
-}
-
-/** Runs a job in the calling thread. @throws the failure of the job */
-export async function runJob(job: Job): Promise<JobResults[Job["kind"]]> {
-  switch (job.kind) {
-    case "connectivity":
-      return await checkConnectivity(job);
-    case "checksum":
-      return await compareChecksums(job);
-    case "repack":
-      return await repackInThread(job);
-    case "damage":
-      return await findDamage(job);
   }
 }

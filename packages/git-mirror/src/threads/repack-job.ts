@@ -1,4 +1,5 @@
-import { ObjectDatabase, prepareRepack, type PreparedRepack, type SharedDatabase } from "@devplat/git-store";
+import { ObjectDatabase, type PreparedRepack, type SharedDatabase } from "@devplat/git-store";
+import { prepareRepack } from "@devplat/git-store/repack";
 
 /** Merges packs into one in a temporary folder: those that the geometry selects, or all objects reachable from `keep`. */
 export interface RepackJob {

@@ -2,6 +2,9 @@ import type { Oid } from "../oid.ts";
 import type { Ref } from "../repository/packed-refs.ts";
 import type { PackTotals } from "./pack-writer.ts";
 
+/** Maximum object ids of one request. Looking up this many takes about a second, in slices. */
+export const MAX_REQUEST_OIDS = 2 ** 18;
+
 /** Context of a fetch: everything that `uploadPackV2Fetch` needs besides the request. */
 export interface FetchContext {
   /** Refs by full name, for `want-ref`, `include-tag`, `deepen-not` and `deepen-relative`. Must not change. */

@@ -14,7 +14,7 @@ import { andNotInto, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { finish, finishInSlices, Pause, type Steps } from "../slices.ts";
 import { recycleChunk } from "./chunk-pool.ts";
-import { refOid, resolveShort, type FetchContext } from "./fetch-context.ts";
+import { MAX_REQUEST_OIDS, refOid, resolveShort, type FetchContext } from "./fetch-context.ts";
 import { parseFilter, simpleFilters, type Filter } from "./filter.ts";
 import { negotiate } from "./negotiate.ts";
 import { isStoredPack, PackWriter, type PackTotals } from "./pack-writer.ts";
@@ -23,8 +23,6 @@ import { selectObjects } from "./select-objects.ts";
 import { shallowHistory } from "./shallow-history.ts";
 import { tagRefs } from "./tag-refs.ts";
 
-/** Maximum object ids of one request. Looking up this many takes about a second, in slices. */
-export const MAX_REQUEST_OIDS = 2 ** 18;
 /** Ids that are looked up between two pauses: about a millisecond. */
 const OIDS_PER_STEP = 512;
 

@@ -11,10 +11,7 @@ import { StoredDataDamaged } from "./block-sums.ts";
 import { CheckedFiles, RECHECK_MS } from "./checked-files.ts";
 import { PendingFile } from "./pending-file.ts";
 import type { ReadFile } from "./read-file.ts";
-import { makeReference } from "./references/make-reference.ts";
 import { encodeReference } from "./references/reference-file.ts";
-import { writeFramed } from "./references/write-framed.ts";
-import { writeReference } from "./references/write-reference.ts";
 import { ResponseFiles, responseBytes, type OpenFile, type PackFiles } from "./response-file.ts";
 import { CORRUPT_SUFFIX, RESPONSES_FOLDER, pendingName, type ResponseFolders } from "./response-folders.ts";
 import type {
@@ -210,6 +207,7 @@ export class FileResponseStore implements ResponseStore {
       if (opened === undefined || "dangling" in opened) return false;
       file = opened;
       if (!opened.isFramed || opened.size < MIN_REFERRED_BYTES) return false;
+      const { makeReference } = await import("./references/make-reference.ts");
       const reference = await makeReference(opened, format, async (made) => this.#files.openPack(id, made));
       if (reference === undefined) return false;
       const known = this.#knownOf(id);
@@ -217,6 +215,7 @@ export class FileResponseStore implements ResponseStore {
       const isSame = async (): Promise<boolean> =>
         generation === known.generation && (await ifExists(lstat(path)))?.ino === opened.inode;
       const bytes = encodeReference(reference, this.#files.identityOf(id, key));
+      const { writeReference } = await import("./references/write-reference.ts");
       const modifiedMs = await writeReference(path, key, bytes, opened.handle, isSame);
       if (modifiedMs === undefined) return false;
       known.sizes.set(key, { bytes: opened.size, fileBytes: bytes.length });
@@ -327,6 +326,7 @@ export class FileResponseStore implements ResponseStore {
       if (file === undefined || "dangling" in file) return;
       try {
         if (file.isFramed || !isCurrent()) return;
+        const { writeFramed } = await import("./references/write-framed.ts");
         await writeFramed(file, await this.create(id, key), slices, stopping, isCurrent);
       } finally {
         await file.close();

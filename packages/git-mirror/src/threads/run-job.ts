@@ -1,0 +1,19 @@
+import { compareChecksums } from "./checksum-job.ts";
+import { checkConnectivity } from "./connectivity-job.ts";
+import { findDamage } from "./damage-job.ts";
+import type { Job, JobResults } from "./job.ts";
+import { repackInThread } from "./repack-job.ts";
+
+/** Runs a job in the calling thread. @throws the failure of the job */
+export async function runJob(job: Job): Promise<JobResults[Job["kind"]]> {
+  switch (job.kind) {
+    case "connectivity":
+      return await checkConnectivity(job);
+    case "checksum":
+      return await compareChecksums(job);
+    case "repack":
+      return await repackInThread(job);
+    case "damage":
+      return await findDamage(job);
+  }
+}
