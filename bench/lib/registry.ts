@@ -42,6 +42,7 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   },
   "ssh-signatures": { load: () => import("../micro/ssh-signatures.ts"), code: ["packages/ssh-protocol/src"] },
   fill: { load: () => import("../e2e/fill.ts"), code: SERVING, svc: true },
+  disk: { load: () => import("../e2e/disk.ts"), code: SERVING, svc: true },
   clone: { load: () => import("../e2e/clone.ts"), code: SERVING, svc: true },
   kinds: { load: () => import("../e2e/kinds.ts"), code: SERVING, svc: true },
   concurrent: { load: () => import("../e2e/concurrent.ts"), code: SERVING, svc: true },

@@ -314,7 +314,7 @@ export class FileResponseStore implements ResponseStore {
 
   /** Writes the whole response in the place of a reference, in the background. */
   #frame(id: RepositoryId, key: string, generation: number): void {
-    const { slices, stopping, faults } = this.#parts;
+    const { stopping, faults } = this.#parts;
     const path = this.#files.pathOf(id, key);
     if (this.#framing.has(path) || this.#unframed.get(path) === true) return;
     const known = this.#knownOf(id);
@@ -327,7 +327,7 @@ export class FileResponseStore implements ResponseStore {
       try {
         if (file.isFramed || !isCurrent()) return;
         const { writeFramed } = await import("./references/write-framed.ts");
-        await writeFramed(file, await this.create(id, key), slices, stopping, isCurrent);
+        await writeFramed(file, await this.create(id, key), stopping, isCurrent);
       } finally {
         await file.close();
       }

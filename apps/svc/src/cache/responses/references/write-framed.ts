@@ -1,31 +1,30 @@
+import { StoredDataDamaged } from "../block-sums.ts";
 import type { PendingResponse } from "../response-store.ts";
 import type { OpenFile } from "../response-file.ts";
-import type { Slices } from "../slices.ts";
+import { SLICE_BYTES } from "../slices.ts";
 
 /**
- * Writes a whole response that a reference gives, and commits it. Its slices are shared with those that send them.
+ * Writes a whole response that a reference gives, and commits it. It uses memory of its own: shared slices would be kept
+ * until the slower one of two has read them, and cost twice as much CPU.
  *
  * @param isCurrent whether it may still be stored
  * @throws a system error, StoredDataDamaged, the reason of the signal
  */
 export async function writeFramed(
-  file: OpenFile,
+  { read, size, sums }: OpenFile,
   pending: PendingResponse,
-  slices: Slices,
   signal: AbortSignal,
   isCurrent: () => boolean,
 ): Promise<void> {
-  const { identity, read, size, sums } = file;
+  const buffer = Buffer.allocUnsafeSlow(Math.min(size, SLICE_BYTES));
   try {
-    for (let at = 0; at < size;) {
+    for (let at = 0; at < size; at += buffer.length) {
       signal.throwIfAborted();
-      const slice = await slices.take(identity, read, at, size, sums);
-      try {
-        await pending.write([slice.bytes], at);
-      } finally {
-        slice.release();
+      const bytes = buffer.subarray(0, Math.min(buffer.length, size - at));
+      if ((await read(bytes, at)) < bytes.length || !sums.matches(bytes, at)) {
+        throw new StoredDataDamaged("the pack of a stored response does not match its checksums");
       }
-      at += slice.bytes.length;
+      await pending.write([bytes], at);
     }
     if (isCurrent()) await pending.commit(sums);
   } finally {
