@@ -36,6 +36,11 @@ export class MirrorReader {
     });
   }
 
+  /** Whether the next view has to open the repository. See {@link Mirror.isClosed}. */
+  async isClosed(): Promise<boolean> {
+    return this.#open === undefined && (await this.#storage.version())?.commit !== undefined;
+  }
+
   /** Waits a short time while the repository is being opened. See {@link Mirror.viewSoon}. */
   async isOpenSoon(onLateFailure: (error: unknown) => void): Promise<boolean> {
     return this.#open !== undefined || (await this.#opening.isDoneSoon(onLateFailure));

@@ -78,6 +78,11 @@ export class Mirror {
     return await this.view(format);
   }
 
+  /** Whether the mirror holds objects but is not open. Its next use then opens it, which takes CPU and time. */
+  async isClosed(): Promise<boolean> {
+    return await this.#reader.isClosed();
+  }
+
   /** Open packs, and their bytes. */
   get figures(): { readonly packs: number; readonly bytes: number } {
     return this.#reader.figures;

@@ -17,6 +17,11 @@ import type { WarmQuestion, WarmSource } from "./warm-source.ts";
 
 /** Milliseconds after a failure in which changes start no warming: it would fail again for each `ls-refs`. */
 const RETRY_AFTER_MS = 60_000;
+/**
+ * Milliseconds after an `ls-refs` before a mirror that is not open is opened to compare its refs: requests that stored
+ * responses answer come first. A fetch that needs the mirror opens it earlier.
+ */
+const OPEN_AFTER_MS = 1000;
 
 export interface WarmerOptions {
   readonly source: WarmSource;
@@ -55,6 +60,8 @@ interface State {
    */
   again: "no" | "changed" | "requested";
   failedAt: number | undefined;
+  /** Refs were shown while the mirror was not open. They are compared soon. `complete`: see {@link Warmer.observed}. */
+  comparesSoon: { complete: boolean } | undefined;
   /** Branches, tags and HEAD as the last warming saw them. */
   refs: ReadonlyMap<string, string> | undefined;
 }
@@ -94,8 +101,24 @@ export class Warmer {
     }
     if (this.#isResting(state)) return;
     this.#compared.add(tips);
+    if (state.comparesSoon !== undefined) {
+      state.comparesSoon.complete ||= complete;
+      return;
+    }
+    const comparison = { complete };
+    state.comparesSoon = comparison;
     this.#track(repository, async () => {
-      if (await this.#hasChanged(repository, tips, complete)) await this.#begin(repository, "changed");
+      try {
+        if ((await this.#parts.target.store(repository)?.isClosed()) === true) {
+          await this.#parts.clock.sleep(OPEN_AFTER_MS, this.#ended.signal);
+        }
+      } finally {
+        state.comparesSoon = undefined;
+      }
+      const latest = repository.tips.recent();
+      if (await this.#hasChanged(repository, latest, comparison.complete)) {
+        await this.#begin(repository, "changed");
+      }
     });
   }
 
@@ -292,7 +315,13 @@ export class Warmer {
   #state(repository: CachedRepository): State {
     const known = this.#states.get(repository);
     if (known !== undefined) return known;
-    const state: State = { running: false, again: "no", failedAt: undefined, refs: undefined };
+    const state: State = {
+      running: false,
+      again: "no",
+      failedAt: undefined,
+      comparesSoon: undefined,
+      refs: undefined,
+    };
     this.#states.set(repository, state);
     return state;
   }
