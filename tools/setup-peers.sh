@@ -121,6 +121,7 @@ have_chromium || need chromium
 have chromium-headless-shell || have google-chrome || need chromium-headless-shell
 have openssl || need openssl
 have nginx || [ -x /usr/sbin/nginx ] || need nginx-light
+have caddy || need caddy
 have ps || need procps
 have curl || need curl
 have jq || need jq

@@ -21,7 +21,7 @@ import type { CachePolicies } from "../cache/policy.ts";
 import { RepositoryRegistry } from "../cache/repository-registry.ts";
 import { RepositoryReset } from "../cache/repository-reset.ts";
 import { FileResponseStore } from "../cache/responses/file-response-store.ts";
-import { RESPONSES_FOLDER, ResponseFolders } from "../cache/responses/response-folders.ts";
+import { HANDED_FOLDER, RESPONSES_FOLDER, ResponseFolders } from "../cache/responses/response-folders.ts";
 import { ResponseRecorder } from "../cache/responses/response-recorder.ts";
 import { Slices } from "../cache/responses/slices.ts";
 import { Warmer, type WarmerOptions } from "../cache/warming/warmer.ts";
@@ -33,6 +33,8 @@ export interface CacheSettings {
   readonly storagePath: string;
   /** `host.url`: data from another code host is never served. */
   readonly hostUrl: string;
+  /** Whether new response files are the response and nothing else (`server.accel`). Default false. */
+  readonly handsOver?: boolean;
   readonly policies: CachePolicies;
   /** `cache.tips_seconds` */
   readonly tipsSeconds: number;
@@ -91,7 +93,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const threads = createMirrorThreads();
   const storage = new FileMirrorStorage({
     root: storagePath,
-    otherFolders: [RESPONSES_FOLDER],
+    otherFolders: [RESPONSES_FOLDER, HANDED_FOLDER],
     origin: { key: `${BRAND.command}.hosturl`, url: hostUrl },
     threads,
     detectCollisions: settings.detectCollisions,
@@ -105,6 +107,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     faults,
     clock,
     stopping: stopping.signal,
+    separateTrailers: settings.handsOver === true,
   });
   const recorder = new ResponseRecorder({ responses, faults, policies, metrics });
   const set = createMirrorSet({
@@ -201,6 +204,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
       repositories,
       responses,
       storage,
+      handsOver: settings.handsOver === true,
       mirrors: set,
       background,
       reset,

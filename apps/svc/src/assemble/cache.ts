@@ -42,6 +42,7 @@ export function assembleCache(options: CacheAssemblyOptions): CacheAssembly {
   const parts = buildCache({
     storagePath,
     hostUrl: config.host.url,
+    handsOver: config.server.accel !== undefined,
     policies: repositories,
     tipsSeconds: cache.tips_seconds,
     maxUpstreamFetches: cache.max_upstream_fetches,

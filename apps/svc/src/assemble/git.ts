@@ -17,6 +17,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { CredentialCheck } from "../tokens/admission.ts";
 import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { Upstream } from "../upstream/upstream.ts";
+import type { Accel } from "../http/accel/accel.ts";
 import type { CacheParts } from "./cache-parts.ts";
 
 export interface GitAssemblyOptions {
@@ -30,6 +31,8 @@ export interface GitAssemblyOptions {
   readonly cache: Pick<CacheParts, "cache" | "objects" | "refs"> | undefined;
   /** `cache.grant_seconds` */
   readonly grantSeconds: number;
+  /** `server.accel`. Undefined: this service sends every response itself. */
+  readonly accel?: Accel | undefined;
   /** `cache.strict_lsrefs` */
   readonly strictLsRefs: boolean;
   /** `limits.git_command_bytes` */
@@ -78,7 +81,16 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     cache,
     outcomes,
     lsRefs: new LsRefsCommand({ upstream, access, outcomes, metrics }),
-    fetch: new FetchCommand({ upstream, access, cache, outcomes, known, files, logger }),
+    fetch: new FetchCommand({
+      upstream,
+      access,
+      cache,
+      outcomes,
+      known,
+      files,
+      accel: options.accel,
+      logger,
+    }),
     strict: options.strictLsRefs,
   });
   return new GitRoutes({ ...routes, cached: { access, cache, uploadPack, files } });

@@ -122,6 +122,11 @@ export async function assemble({
   }
   const userAgent = `${BRAND.command}/${version}`;
   const storagePath = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
+  // Loaded only where it is configured.
+  const accel =
+    config.server.accel === undefined
+      ? undefined
+      : await (await import("./accel.ts")).assembleAccel(config, storagePath, logger);
   const cache = assembleCache({
     config,
     storagePath,
@@ -148,6 +153,7 @@ export async function assemble({
       identity,
       repositories,
       cache,
+      accel,
       lookup,
       uses,
       counts: store.oneTime,

@@ -8,6 +8,7 @@ import type { AuditTrail } from "../audit/audit-event.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import type { LiveConfig } from "../config/live-config.ts";
 import { PROBES_PER_MINUTE } from "../access/probe-limit.ts";
+import type { Accel } from "../http/accel/accel.ts";
 import type { CacheParts } from "./cache-parts.ts";
 import { assembleGit } from "./git.ts";
 import { BODY_IDLE_MS } from "../git/body/body-reader.ts";
@@ -29,6 +30,7 @@ export interface ProxyAssemblyOptions {
   readonly identity: IdentityParts;
   readonly repositories: CachedRepositories;
   readonly cache: CacheParts;
+  readonly accel: Accel | undefined;
   readonly lookup: TokenLookup;
   readonly uses: TokenUses;
   /** Where instances count the requests of tokens together. */
@@ -103,6 +105,7 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
     policies: repositories,
     cache: config.cache.enabled ? cache : undefined,
     grantSeconds: config.cache.grant_seconds,
+    accel: options.accel,
     strictLsRefs: config.cache.strict_lsrefs,
     gitCommandBytes: config.limits.git_command_bytes,
     bodyIdleMs: BODY_IDLE_MS,

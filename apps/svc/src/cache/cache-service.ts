@@ -1,4 +1,5 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import type { Clock, Logger } from "@devplat/base";
 import type { MirrorSet, MirrorStorage } from "@devplat/git-mirror";
 import { repositoryId } from "../access/repository-id.ts";
@@ -13,6 +14,7 @@ import type { RepositoryRegistry } from "./repository-registry.ts";
 import type { RepositoryReset } from "./repository-reset.ts";
 import type { ResponseStore } from "./responses/response-store.ts";
 import type { Warmer } from "./warming/warmer.ts";
+import { HANDED_FOLDER } from "./responses/response-folders.ts";
 
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
 export const CLEANUP_INTERVAL_MS = 600_000;
@@ -23,6 +25,8 @@ export interface CacheServiceParts {
   readonly repositories: RepositoryRegistry;
   readonly responses: ResponseStore;
   readonly storage: Pick<MirrorStorage, "removeLeftovers">;
+  /** Whether responses are handed to the proxy in front (`server.accel`). */
+  readonly handsOver: boolean;
   readonly mirrors: MirrorSet;
   readonly background: BackgroundFills;
   readonly reset: RepositoryReset;
@@ -55,6 +59,8 @@ export class CacheService implements CacheMaintenance {
     const { storagePath, storage, responses, faults, logger } = this.#parts;
     try {
       await mkdir(storagePath, { recursive: true, mode: 0o700 });
+      if (!this.#parts.handsOver)
+        await rm(join(storagePath, HANDED_FOLDER), { recursive: true, force: true });
       await storage.removeLeftovers();
       const leftovers = await responses.removeLeftovers();
       if (leftovers > 0) logger.info({ files: leftovers }, "removed leftovers of an interrupted run");

@@ -12,6 +12,9 @@ import type { CodeHost } from "../code-host/code-host.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../health.ts";
+import { closedFolder } from "../http/accel/group-access.ts";
+import { groupIdOf } from "../http/accel/group-id.ts";
+import { HANDED_FOLDER } from "../cache/responses/response-folders.ts";
 import { TlsIdentities } from "../http/server/tls-identities.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
@@ -75,6 +78,9 @@ async function examine(config: Config, findings: Findings): Promise<void> {
     if (!config.cache.enabled) return { warning: "cache.enabled is false: everything passes through" };
     return folderFinding(resolve(config.cache.storage_path ?? join(dataDir, "cache")));
   });
+  if (config.server.accel !== undefined) {
+    await findings.attempt("web server in front", async () => accelFinding(config, dataDir));
+  }
   await findings.attempt("certificates", async () => certificateFinding(config));
   await findings.attempt("code host", async () =>
     askCodeHost(config, async (client, host) => {
@@ -133,6 +139,27 @@ async function folderFinding(folder: string): Promise<Outcome> {
   const shown = `${folder}, ${Math.floor(free / 1024 ** 3)} GiB free`;
   if (free < LITTLE_SPACE) return { warning: shown };
   return existing === folder ? shown : `${shown}, not made yet`;
+}
+
+/** Whether the web server that `server.accel` names can reach the files. The service starts with all but the folders above. */
+async function accelFinding({ server, cache }: Config, dataDir: string): Promise<Outcome> {
+  if (!cache.enabled) return { warning: "server.accel has no effect without cache.enabled" };
+  const group = cache.accel_group;
+  if (group === undefined) {
+    return { warning: "cache.accel_group is not set: the web server must run as the user of this service" };
+  }
+  const groupId = await groupIdOf(group);
+  if (groupId === undefined)
+    return { fault: `cache.accel_group: there is no group "${group}" on this machine` };
+  const storagePath = resolve(cache.storage_path ?? join(dataDir, "cache"));
+  const handed = join(storagePath, HANDED_FOLDER);
+  const isMade = (await lstat(handed).catch(() => undefined)) !== undefined;
+  // The service opens its own two folders at its start.
+  const closed = await closedFolder(isMade ? handed : dirname(storagePath), groupId);
+  if (closed === undefined) return `${server.accel} can read ${handed} as a member of the group ${group}`;
+  return {
+    fault: `the group ${group} cannot reach ${handed}, so that clients get 403 or 404: ${closed} is closed to it. Run chmod o+x on it, or use another cache.storage_path`,
+  };
 }
 
 async function certificateFinding({ tls }: Config): Promise<Outcome> {

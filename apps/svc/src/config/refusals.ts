@@ -38,6 +38,12 @@ export function refuseUnusable(config: Config): void {
       "server.proxy_protocol needs server.trusted_proxies: who may say where a connection is from",
     );
   }
+  const { accel, accel_secret: accelSecret } = config.server;
+  if (accel !== undefined && accelSecret === undefined) {
+    throw refused(
+      "server.accel needs server.accel_secret, by which the proxy in front is known: make one with openssl rand -hex 32",
+    );
+  }
   const address = config.server.listen;
   const explicit = address.kind === "tcp" && address.host !== undefined;
   if (config.dev.mode && !config.dev.mode_unsafe && explicit && !isLoopbackAddress(address)) {
@@ -67,8 +73,14 @@ export function ineffective(config: Config): string[] {
 }
 
 /** Settings with which the service works, and which few would want if they saw what they mean. */
-function unwise({ server, host, encryption, dev }: Config): string[] {
+function unwise({ server, host, encryption, dev, cache }: Config): string[] {
   const warnings: string[] = [];
+  if (server.accel === undefined && (server.accel_secret ?? cache.accel_group) !== undefined) {
+    warnings.push("server.accel_secret and cache.accel_group have no effect without server.accel");
+  }
+  if (server.accel !== undefined && !cache.enabled) {
+    warnings.push("server.accel has no effect without cache.enabled");
+  }
   if (server.trusted_proxies.some((network) => network.endsWith("/0"))) {
     warnings.push(
       "server.trusted_proxies trusts everybody: any client can say that it comes from any address",

@@ -46,6 +46,13 @@ const hexKey = secretOf(
       : "expected 32 bytes as 64 hexadecimal digits (openssl rand -hex 32)",
   (value) => value.toLowerCase(),
 );
+const accelSecret = secretOf(
+  (value) =>
+    /^[\x21-\x7e]{32,256}$/.test(value)
+      ? undefined
+      : "expected 32 to 256 visible ASCII characters (openssl rand -hex 32)",
+  (value) => value,
+);
 const network = text.refine(
   (value) => addressFault(value) === undefined,
   "expected an address or a network such as 10.0.0.0/8",
@@ -87,6 +94,10 @@ export const configSchema = z.strictObject({
     /** Offers HTTP/2 and HTTP/1.1, where `tls.certificates` are set. */
     http2: z.boolean().default(false),
     max_connections: bounded(BOUNDS.maxConnections).default(DEFAULTS.maxConnections),
+    /** The reverse proxy in front, which sends stored responses itself; unset: this service sends them. */
+    accel: z.enum(["nginx", "caddy"]).optional(),
+    /** Value of the header `X-Svc-Accel`, by which requests of that proxy are known. */
+    accel_secret: accelSecret.optional(),
   }),
   tls: section({
     /** Certificates of the main listener, by the names in them (SNI); the first for clients that ask for no name. */
@@ -154,6 +165,8 @@ export const configSchema = z.strictObject({
     enabled: z.boolean().default(false),
     /** Default `<data_dir>/cache`. */
     storage_path: text.optional(),
+    /** Group of this machine that may read files that are handed to the proxy in front (`server.accel`). */
+    accel_group: text.optional(),
     object_bucket: text.optional(),
     object_region: text.optional(),
     object_endpoint: httpUrl.optional(),

@@ -82,12 +82,32 @@ export class CommandResponse {
     this.#waiting = undefined;
     this.#lengthKnown = this.#single && length !== undefined;
     this.context.response.writeHead(200, {
-      ...SANDBOX_HEADERS,
-      "Content-Type": UPLOAD_PACK_RESULT,
-      "Cache-Control": "no-cache",
-      "X-Request-Id": this.context.id,
-      "Server-Timing": this.context.serverTiming,
+      ...this.#ownHead(),
       ...(this.#single && length !== undefined ? { "Content-Length": length } : {}),
+    });
+  }
+
+  /** Whether the proxy in front may send the whole response. */
+  get canHandOver(): boolean {
+    return this.#single && !this.#begun;
+  }
+
+  /**
+   * Begins with a head that tells the proxy in front which file it must send in the place of this response.
+   *
+   * @param location internal location of the proxy
+   * @param bytes that the proxy sends
+   */
+  handOver(location: string, bytes: number): void {
+    const { context } = this;
+    context.concludeCache("hit");
+    context.countAlso(() => bytes);
+    this.#begun = true;
+    this.#waiting = undefined;
+    context.response.writeHead(200, {
+      ...this.#ownHead(),
+      "X-Accel-Redirect": location,
+      "Content-Length": 0,
     });
   }
 
@@ -111,6 +131,16 @@ export class CommandResponse {
   end(): void {
     this.#release();
     this.sink.end();
+  }
+
+  #ownHead(): Record<string, string> {
+    return {
+      ...SANDBOX_HEADERS,
+      "Content-Type": UPLOAD_PACK_RESULT,
+      "Cache-Control": "no-cache",
+      "X-Request-Id": this.context.id,
+      "Server-Timing": this.context.serverTiming,
+    };
   }
 
   /** Sends what waited. */

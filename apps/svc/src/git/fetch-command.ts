@@ -25,6 +25,7 @@ import { GitError, isGone } from "../upstream/errors.ts";
 import type { CachedRequest } from "./git-request.ts";
 import type { DecodedFetch, RequestCache } from "./body/request-cache.ts";
 import { ClientUpstream } from "./fetch-upstream.ts";
+import type { Accel } from "../http/accel/accel.ts";
 import type { FileSender } from "../http/send-file/file-sender.ts";
 import type { Late } from "../late.ts";
 import type { Outcomes } from "./outcome.ts";
@@ -50,6 +51,8 @@ export interface FetchCommandOptions {
   readonly known: RequestCache;
   /** Sends large stored responses. */
   readonly files: Late<FileSender>;
+  /** Hands stored responses to the proxy in front. Undefined: they are sent here. */
+  readonly accel: Accel | undefined;
   readonly logger: Logger;
 }
 
@@ -162,6 +165,7 @@ export class FetchCommand {
 
   async #fromFile(call: FetchCall, file: StoredResponse): Promise<boolean> {
     const { response } = call;
+    if (await this.#handedOver(call, file)) return true;
     response.beginOwn("hit", file.size);
     const sender = new ResponseSender(response.sink, response.hasLength ? this.#options.files : undefined);
     try {
@@ -178,6 +182,21 @@ export class FetchCommand {
     } finally {
       await file.close();
     }
+  }
+
+  /** Tells the proxy in front to send the response, if it can. @returns false: nothing was sent */
+  async #handedOver({ request, repository, response }: FetchCall, file: StoredResponse): Promise<boolean> {
+    const { accel, cache, outcomes } = this.#options;
+    const { context, policy } = request;
+    if (accel === undefined || !response.canHandOver) return false;
+    const location = await accel.handOver(context.request, file);
+    if (location === undefined) return false;
+    response.handOver(location, file.size);
+    await file.close();
+    context.delivered = true;
+    cache.counted(repository, "hit", "accel", file.size);
+    outcomes.fetch(context, policy, "hit");
+    return true;
   }
 
   async #fromCoalesced(

@@ -6,8 +6,8 @@ export type FetchResult = "hit" | "miss" | "rejected" | "error";
 export type RequestResult = FetchResult | "nocache" | "bypass" | "passthrough";
 /** Timed part of the decision on a request. */
 export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
-/** Where bytes sent to clients came from. */
-export type ByteSource = "response" | "pack" | "upstream";
+/** Where bytes sent to clients came from; `accel`: bytes that the proxy in front was told to send. */
+export type ByteSource = "response" | "pack" | "upstream" | "accel";
 /** Purpose of a request to the code host. */
 export type UpstreamKind = "info_refs" | "ls_refs" | "probe" | "fetch" | "warm" | "pass_through" | "api";
 

@@ -10,33 +10,39 @@ import { Slices } from "./slices.ts";
 
 const HOST_URL = "https://code.example";
 
-responseStoreSuite("files", async () => {
-  const folder = await tempFolder("svc-responses");
-  let ahead = 0;
-  const reopen = (hostUrl = HOST_URL): FileResponseStore =>
-    new FileResponseStore({
-      folders: new ResponseFolders(folder.path, hostUrl),
-      hostUrl,
-      slices: new Slices(),
-      packs: { openPack: async (_id, name) => ifExists(open(join(folder.path, `${name}.pack`), "r")) },
-      stopping: new AbortController().signal,
-      faults: new FaultLog(createLogger({ destination: { write: () => undefined } })),
-      clock: { ...systemClock, monotonic: () => systemClock.monotonic() + ahead },
-    });
-  return {
-    store: reopen(),
-    advance: (ms) => void (ahead += ms),
-    reopen,
-    damage: async (id, key, position) => {
-      const path = new ResponseFolders(folder.path, HOST_URL).path(id);
-      const handle = await open(join(path, key), "r+");
-      await handle.write(Buffer.from([255]), 0, 1, position);
-      await handle.close();
-    },
-    putPack: async (name, bytes) => {
-      await writeFile(join(folder.path, `${name}.pack`), bytes);
-    },
-    removePack: async (name) => unlink(join(folder.path, `${name}.pack`)),
-    end: async () => folder.remove(),
-  };
-});
+const FORMS = [
+  { name: "files", separateTrailers: false },
+  { name: "files with trailers of their own", separateTrailers: true },
+];
+for (const { name: form, separateTrailers } of FORMS)
+  responseStoreSuite(form, async () => {
+    const folder = await tempFolder("svc-responses");
+    let ahead = 0;
+    const reopen = (hostUrl = HOST_URL): FileResponseStore =>
+      new FileResponseStore({
+        folders: new ResponseFolders(folder.path, hostUrl),
+        hostUrl,
+        slices: new Slices(),
+        separateTrailers,
+        packs: { openPack: async (_id, name) => ifExists(open(join(folder.path, `${name}.pack`), "r")) },
+        stopping: new AbortController().signal,
+        faults: new FaultLog(createLogger({ destination: { write: () => undefined } })),
+        clock: { ...systemClock, monotonic: () => systemClock.monotonic() + ahead },
+      });
+    return {
+      store: reopen(),
+      advance: (ms) => void (ahead += ms),
+      reopen,
+      damage: async (id, key, position) => {
+        const path = new ResponseFolders(folder.path, HOST_URL).path(id);
+        const handle = await open(join(path, key), "r+");
+        await handle.write(Buffer.from([255]), 0, 1, position);
+        await handle.close();
+      },
+      putPack: async (name, bytes) => {
+        await writeFile(join(folder.path, `${name}.pack`), bytes);
+      },
+      removePack: async (name) => unlink(join(folder.path, `${name}.pack`)),
+      end: async () => folder.remove(),
+    };
+  });

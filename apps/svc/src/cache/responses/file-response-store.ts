@@ -25,6 +25,8 @@ import { responseIdentity } from "./response-trailer.ts";
 import type { Slice, Slices } from "./slices.ts";
 import { isSound } from "./verify-response.ts";
 
+/** See separate-trailer.ts. */
+const SEPARATE_TRAILER_SUFFIX = ".sums";
 const RESPONSE_FILE = /^[0-9a-f]{64}$/;
 /** Milliseconds between two touches of one file. That is enough for the order of eviction. */
 const TOUCH_INTERVAL_MS = 1000;
@@ -68,11 +70,13 @@ export interface FileResponseStoreParts {
   readonly clock: Clock;
   /** Fires when the service stops. */
   readonly stopping: AbortSignal;
+  /** Whether new files are the response and nothing else, for a web server that sends them. Default false. */
+  readonly separateTrailers?: boolean;
 }
 
 /**
  * Response files on disk: `_responses/<owner>/<name>/<key>`. Each has a whole response as it is sent and a trailer of
- * checksums (response-trailer.ts), or is a reference to a pack of the mirror (reference-file.ts). At the first use of a
+ * checksums (response-trailer.ts, separate-trailer.ts), or is a reference to a pack of the mirror (reference-file.ts). At the first use of a
  * reference, the whole response is written in its place. Files are written under another name, synced and renamed, so that
  * a crash never leaves a partial file.
  */
@@ -135,6 +139,7 @@ export class FileResponseStore implements ResponseStore {
       path: join(folder, key),
       identity: responseIdentity(hostUrl, id.key, key),
       slices,
+      separateTrailer: this.#parts.separateTrailers === true,
       onCommitted: (bytes, modifiedMs) => {
         known.sizes.set(key, { bytes, fileBytes: bytes });
         known.checked.written(key, modifiedMs);
@@ -147,7 +152,13 @@ export class FileResponseStore implements ResponseStore {
     const files: ResponseFacts[] = [];
     const { sizes } = this.#knownOf(id);
     const found = new Map<string, KnownSize>();
-    for (const name of await folderNames(folder)) {
+    const names = await folderNames(folder);
+    // Loaded only where `server.accel` is or was configured.
+    if (names.some((name) => name.endsWith(SEPARATE_TRAILER_SUFFIX))) {
+      const { removeOrphanTrailers } = await import("./separate-trailer.ts");
+      await removeOrphanTrailers(folder, names);
+    }
+    for (const name of names) {
       if (!RESPONSE_FILE.test(name.replace(CORRUPT_SUFFIX, ""))) continue;
       const facts = await stat(join(folder, name)).catch(() => undefined);
       if (facts?.isFile() !== true) continue;
@@ -401,7 +412,14 @@ function soundFile(
   if (isUnchanged === undefined) return {};
   const isStillSound = async (reread: boolean): Promise<boolean> =>
     isUnchanged((await file.handle.stat()).mtimeMs) && (!reread || (await isSound(file)));
-  return { soundFile: { descriptor: file.handle.fd, isStillSound } };
+  const { handle, inode, plainPath } = file;
+  return {
+    soundFile: {
+      descriptor: handle.fd,
+      isStillSound,
+      ...(plainPath === undefined ? {} : { plain: { path: plainPath, inode } }),
+    },
+  };
 }
 
 async function sizeOf(path: string, facts: Stats, known: KnownSize | undefined): Promise<KnownSize> {

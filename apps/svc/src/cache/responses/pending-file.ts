@@ -20,6 +20,8 @@ export interface PendingFileParts {
   /** Says which request the response answers. */
   readonly identity: Buffer;
   readonly slices: Slices;
+  /** Whether the trailer gets a file of its own, so that the response file is the response and nothing else. Default false. */
+  readonly separateTrailer?: boolean;
   /** Called with the number of bytes on the disk. */
   readonly onCommitted: (bytes: number, modifiedMs: number) => void;
 }
@@ -53,15 +55,19 @@ export class PendingFile implements PendingResponse {
   }
 
   async commit(sums: FileSums): Promise<void> {
-    const { handle, pendingPath, path, identity, onCommitted } = this.#parts;
+    const { handle, pendingPath, path, identity, separateTrailer, onCommitted } = this.#parts;
     const trailer = encodeTrailer(sums, identity);
-    await writeAllAt(handle.fd, [trailer], sums.size);
+    if (separateTrailer !== true) await writeAllAt(handle.fd, [trailer], sums.size);
     await handle.sync();
-    const { mtimeMs } = await handle.stat();
+    const { mtimeMs, ino } = await handle.stat();
+    if (separateTrailer === true) {
+      const { writeSeparateTrailer } = await import("./separate-trailer.ts");
+      await writeSeparateTrailer(path, ino, trailer);
+    }
     await rename(pendingPath, path);
     this.#committed = true;
     await syncFolder(dirname(path));
-    onCommitted(sums.size + trailer.length, mtimeMs);
+    onCommitted(sums.size + (separateTrailer === true ? 0 : trailer.length), mtimeMs);
   }
 
   async discard(): Promise<void> {

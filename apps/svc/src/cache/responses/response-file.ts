@@ -51,6 +51,8 @@ export interface OpenFile {
   readonly identity: string;
   /** Tells this file from another one of the same name. */
   readonly inode: number;
+  /** Its path, if it is the response and nothing else. */
+  readonly plainPath: string | undefined;
   /** Its time of modification when it was opened, in milliseconds since the epoch. */
   readonly mtimeMs: number;
   readonly close: () => Promise<void>;
@@ -120,12 +122,13 @@ export class ResponseFiles {
       const content =
         known?.identity === identity
           ? known.content
-          : await readContent(handle.fd, fileBytes, this.identityOf(id, key));
+          : await readContent(handle.fd, { path, inode, fileBytes }, this.identityOf(id, key));
       if (known === undefined || content !== known.content) {
         this.#known.set(path, { identity, content, openedAt: now });
       } else known.openedAt = now;
       const { sums } = content;
-      const common = { handle, size: sums.size, sums, identity, inode, mtimeMs };
+      const plainPath = !isReference(content) && sums.size === fileBytes ? path : undefined;
+      const common = { handle, size: sums.size, sums, identity, inode, plainPath, mtimeMs };
       const own = handle;
       if (!isReference(content)) {
         const read: ReadBytes = async (target, position) => readAllAt(own.fd, [target], position);
@@ -185,7 +188,11 @@ export async function responseBytes(path: string, fileBytes: number): Promise<nu
 }
 
 /** @throws StoredDataDamaged */
-async function readContent(fd: number, fileBytes: number, identity: Buffer): Promise<Content> {
+async function readContent(
+  fd: number,
+  { path, inode, fileBytes }: { readonly path: string; readonly inode: number; readonly fileBytes: number },
+  identity: Buffer,
+): Promise<Content> {
   if (fileBytes <= MAX_REFERENCE_BYTES && fileBytes >= REFERENCE_FOOTER_BYTES) {
     const isReferring = referredBytes(await readEnd(fd, fileBytes, REFERENCE_FOOTER_BYTES)) !== undefined;
     const reference = isReferring
@@ -197,8 +204,11 @@ async function readContent(fd: number, fileBytes: number, identity: Buffer): Pro
   const bytes = await readEnd(fd, fileBytes, length ?? 0);
   const sums =
     bytes.length > 0 && bytes.length === length ? decodeTrailer(bytes, fileBytes, identity) : undefined;
-  if (sums === undefined) throw new StoredDataDamaged("a stored response has no sound trailer");
-  return { sums };
+  const separate =
+    sums ??
+    (await (await import("./separate-trailer.ts")).readSeparateTrailer(path, inode, fileBytes, identity));
+  if (separate === undefined) throw new StoredDataDamaged("a stored response has no sound trailer");
+  return { sums: separate };
 }
 
 /** The last bytes of a file; fewer if it became shorter. */

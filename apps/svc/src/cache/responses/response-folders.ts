@@ -8,6 +8,8 @@ import type { RepositoryId } from "../../access/repository-id.ts";
 
 /** The folder of response files under `cache.storage_path`; no owner can have this name. */
 export const RESPONSES_FOLDER = "_responses";
+/** The folder under `cache.storage_path` from which a web server in front sends; no owner can have this name. */
+export const HANDED_FOLDER = "_accel";
 export const CORRUPT_SUFFIX = ".corrupt~";
 /** Folder into which data is moved before it is removed. No owner can have this name. */
 const REMOVED_FOLDER = ".removed~";

@@ -69,6 +69,8 @@ export interface StoredResponse {
  */
 export interface SoundFile {
   readonly descriptor: number;
+  /** Set if the file is the response and nothing else. If another file has the path, the inode tells. */
+  readonly plain?: { readonly path: string; readonly inode: number };
   /**
    * Whether it is as it was when it was opened. Call it after its bytes are sent.
    *

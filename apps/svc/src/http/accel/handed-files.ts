@@ -1,0 +1,117 @@
+import { randomBytes } from "node:crypto";
+import { chmod, chown, link, lstat, mkdir, readdir, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
+
+/** Milliseconds in which one name of a file is given to several requests. */
+const REUSE_MS = 30_000;
+/** Milliseconds after which a name is removed: at least 60 s after the last request that got it. */
+const KEEP_MS = REUSE_MS + 60_000;
+const FILE_MODE = 0o640;
+const FOLDER_MODE = 0o750;
+/** Mode of the folder above: the group may go through it, and not list it. */
+const ROOT_MODE = 0o710;
+/** Maximum files whose name is known. Others get another name. */
+const MAX_NAMES = 10_000;
+
+/** A file that is a response and nothing else. */
+export interface PlainFile {
+  readonly path: string;
+  readonly inode: number;
+}
+
+export interface HandedFilesOptions {
+  /** `cache.storage_path` */
+  readonly storagePath: string;
+  /** Name of the folder in it from which the web server sends. */
+  readonly folderName: string;
+  /** Id of the group that may read. Undefined: none, so the web server must run as the same user, or as root. */
+  readonly groupId: number | undefined;
+  readonly logger: Logger;
+}
+
+/**
+ * Files that a web server in front may send: hard links under random names in one folder. A link keeps the content while the
+ * response file is evicted, purged or replaced, and is removed 60 to 90 s after it was handed over. The web server needs
+ * access to this folder only.
+ */
+export class HandedFiles {
+  readonly #folder: string;
+  readonly #options: HandedFilesOptions;
+  /** By inode. */
+  readonly #names = new BoundedMap<number, { readonly name: string; readonly until: number }>({
+    max: MAX_NAMES,
+  });
+  #ready: Promise<void> | undefined;
+
+  constructor(options: HandedFilesOptions) {
+    this.#options = options;
+    this.#folder = join(options.storagePath, options.folderName);
+  }
+
+  /** Makes the folder, and removes what an earlier process handed over, once its time is up. @throws a system error */
+  prepare(): Promise<void> {
+    this.#ready ??= this.#prepare().catch((error: unknown) => {
+      this.#ready = undefined;
+      throw error;
+    });
+    return this.#ready;
+  }
+
+  /**
+   * @returns the name in the folder. Undefined: another file has the path
+   * @throws a system error
+   */
+  async handOver({ path, inode }: PlainFile): Promise<string | undefined> {
+    await this.prepare();
+    const known = this.#names.get(inode);
+    if (known !== undefined && performance.now() < known.until) return known.name;
+    const name = randomBytes(16).toString("hex");
+    const handed = join(this.#folder, name);
+    await link(path, handed);
+    try {
+      if ((await lstat(handed)).ino !== inode) {
+        await unlink(handed);
+        return undefined;
+      }
+      const { groupId } = this.#options;
+      if (groupId !== undefined) await openToGroup(handed, groupId, FILE_MODE);
+    } catch (error) {
+      await unlink(handed).catch(() => undefined);
+      throw error;
+    }
+    this.#names.set(inode, { name, until: performance.now() + REUSE_MS });
+    this.#removeLater([name]);
+    return name;
+  }
+
+  async #prepare(): Promise<void> {
+    const { storagePath, groupId } = this.#options;
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    if (groupId !== undefined) {
+      await openToGroup(storagePath, groupId, ROOT_MODE);
+      await openToGroup(this.#folder, groupId, FOLDER_MODE);
+    }
+    this.#removeLater(await readdir(this.#folder));
+  }
+
+  #removeLater(names: readonly string[]): void {
+    if (names.length === 0) return;
+    setTimeout(() => void this.#remove(names), KEEP_MS).unref();
+  }
+
+  async #remove(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      await unlink(join(this.#folder, name)).catch((error: unknown) => {
+        this.#options.logger.warn({ err: error }, "a file that was handed over cannot be removed");
+      });
+    }
+  }
+}
+
+async function openToGroup(path: string, groupId: number, mode: number): Promise<void> {
+  const facts = await lstat(path);
+  if (facts.gid !== groupId) await chown(path, -1, groupId);
+  if ((facts.mode & 0o777) !== mode) await chmod(path, mode);
+}
