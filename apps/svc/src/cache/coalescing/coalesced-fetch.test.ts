@@ -43,6 +43,7 @@ describe("CoalescedFetch", () => {
       path,
       identity: Buffer.alloc(32),
       slices,
+      onComplete: () => undefined,
       onCommitted: () => undefined,
     });
   };

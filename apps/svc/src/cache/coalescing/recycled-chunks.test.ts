@@ -58,6 +58,7 @@ describe("CoalescedFetch with chunks that are used again", () => {
       path: join(folder, "key"),
       identity: Buffer.alloc(32),
       slices: new Slices(),
+      onComplete: () => undefined,
       onCommitted: () => undefined,
     });
     try {

@@ -10,6 +10,8 @@ const SAME_TIME_MS = 0.01;
 const KNOWN_TIMES = 8;
 
 interface Checked {
+  /** Tells the file from others that had or get its name. */
+  readonly identity: string;
   /** In `clock.monotonic()`; undefined: the first check is running. */
   at: number | undefined;
   running: Promise<boolean> | undefined;
@@ -18,6 +20,13 @@ interface Checked {
    * None: another program has changed the file.
    */
   modified: readonly number[];
+}
+
+/** A file that has or had a name. */
+export interface NamedFile {
+  readonly name: string;
+  /** Tells it from others that had or get the name: requests can still read a file that was replaced. */
+  readonly identity: string;
 }
 
 /** Remembers which stored responses of a repository were found whole, or were written by this process, and when. */
@@ -29,20 +38,26 @@ export class CheckedFiles {
     this.#clock = clock;
   }
 
-  /** This process wrote the file, and checked what it wrote. @param modifiedMs its time of modification */
-  written(name: string, modifiedMs: number): void {
-    this.#files.set(name, { at: this.#clock.monotonic(), running: undefined, modified: [modifiedMs] });
+  /**
+   * This process wrote the file, and checked what it wrote. Call it before the file gets its name, so that it is known when it
+   * is found.
+   *
+   * @param modifiedMs its time of modification
+   */
+  written({ name, identity }: NamedFile, modifiedMs: number): void {
+    const at = this.#clock.monotonic();
+    this.#files.set(name, { identity, at, running: undefined, modified: [modifiedMs] });
   }
 
   /** The file was found with this time of modification. */
-  seen(name: string, modifiedMs: number): void {
-    const known = this.#files.get(name);
+  seen(file: NamedFile, modifiedMs: number): void {
+    const known = this.#find(file);
     if (known !== undefined) look(known, modifiedMs);
   }
 
   /** This process is about to set the time of modification. Call it after {@link seen}. */
-  touched(name: string, modifiedMs: number): void {
-    const known = this.#files.get(name);
+  touched(file: NamedFile, modifiedMs: number): void {
+    const known = this.#find(file);
     if (known === undefined || known.modified.length === 0) return;
     known.modified = [...known.modified.slice(1 - KNOWN_TIMES), modifiedMs];
   }
@@ -51,8 +66,8 @@ export class CheckedFiles {
    * If no other program has changed the file since it was last checked or written whole, as its times tell, returns a function
    * that tells whether this is still so. It goes on to work for the open file when the name is forgotten.
    */
-  unchanged(name: string): ((modifiedMs: number) => boolean) | undefined {
-    const known = this.#files.get(name);
+  unchanged(file: NamedFile): ((modifiedMs: number) => boolean) | undefined {
+    const known = this.#find(file);
     if (known === undefined || known.modified.length === 0) return undefined;
     return (modifiedMs) => look(known, modifiedMs);
   }
@@ -73,14 +88,21 @@ export class CheckedFiles {
    * @param modifiedMs the file's time of modification now
    * @throws what `check` rejects with
    */
-  async isSound(name: string, modifiedMs: number, check: () => Promise<boolean>): Promise<boolean> {
-    const known = this.#files.get(name) ?? { at: undefined, running: undefined, modified: [] };
+  async isSound(file: NamedFile, modifiedMs: number, check: () => Promise<boolean>): Promise<boolean> {
+    const { name, identity } = file;
+    const known = this.#find(file) ?? { identity, at: undefined, running: undefined, modified: [] };
     const { at, running } = known;
     if (at !== undefined && (running !== undefined || this.#clock.monotonic() - at < RECHECK_MS)) return true;
     if (running !== undefined) return await running;
     this.#files.set(name, known);
     known.running = this.#check(name, known, modifiedMs, check);
     return await known.running;
+  }
+
+  /** Undefined: the name belongs to another file, or nothing is known of it. */
+  #find({ name, identity }: NamedFile): Checked | undefined {
+    const known = this.#files.get(name);
+    return known?.identity === identity ? known : undefined;
   }
 
   async #check(

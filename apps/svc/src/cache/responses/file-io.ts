@@ -1,4 +1,9 @@
-import { read, readv, writev } from "node:fs";
+import { read, readv, writev, type Stats } from "node:fs";
+
+/** Tells a file from others that had or get its path. */
+export function fileIdentity(path: string, { ino, birthtimeMs, size }: Stats): string {
+  return `${path}\0${ino}\0${birthtimeMs}\0${size}`;
+}
 
 /**
  * Reads at a position. The callback form: `FileHandle` costs several times the CPU per call, and these two calls are

@@ -8,7 +8,7 @@ import type { ObjectFormat } from "@devplat/git-protocol";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { StoredDataDamaged } from "./block-sums.ts";
-import { CheckedFiles, RECHECK_MS } from "./checked-files.ts";
+import { CheckedFiles, RECHECK_MS, type NamedFile } from "./checked-files.ts";
 import { PendingFile } from "./pending-file.ts";
 import type { ReadFile } from "./read-file.ts";
 import { encodeReference } from "./references/reference-file.ts";
@@ -76,9 +76,9 @@ export interface FileResponseStoreParts {
 
 /**
  * Response files on disk: `_responses/<owner>/<name>/<key>`. Each has a whole response as it is sent and a trailer of
- * checksums (response-trailer.ts, separate-trailer.ts), or is a reference to a pack of the mirror (reference-file.ts). At the first use of a
- * reference, the whole response is written in its place. Files are written under another name, synced and renamed, so that
- * a crash never leaves a partial file.
+ * checksums (response-trailer.ts, separate-trailer.ts), or is a reference to a pack of the mirror (reference-file.ts). At the
+ * first use of a reference, the whole response is written in its place. Files are written under another name, synced and
+ * renamed, so that a crash never leaves a partial file.
  */
 export class FileResponseStore implements ResponseStore {
   readonly #parts: FileResponseStoreParts;
@@ -102,7 +102,9 @@ export class FileResponseStore implements ResponseStore {
     try {
       const opened = (file = await this.#openFile(id, key));
       if (opened === undefined) return undefined;
-      if (!(await known.checked.isSound(key, opened.modifiedMs, async () => isSound(opened)))) {
+      if (
+        !(await known.checked.isSound(named(key, opened), opened.modifiedMs, async () => isSound(opened)))
+      ) {
         throw new StoredDataDamaged("a stored response does not match its checksums");
       }
       const response = this.#responseOf(id, key, opened, await this.#slice(opened, 0));
@@ -140,10 +142,8 @@ export class FileResponseStore implements ResponseStore {
       identity: responseIdentity(hostUrl, id.key, key),
       slices,
       separateTrailer: this.#parts.separateTrailers === true,
-      onCommitted: (bytes, modifiedMs) => {
-        known.sizes.set(key, { bytes, fileBytes: bytes });
-        known.checked.written(key, modifiedMs);
-      },
+      onComplete: (identity, modifiedMs) => known.checked.written({ name: key, identity }, modifiedMs),
+      onCommitted: (bytes) => known.sizes.set(key, { bytes, fileBytes: bytes }),
     });
   }
 
@@ -227,11 +227,16 @@ export class FileResponseStore implements ResponseStore {
         generation === known.generation && (await ifExists(lstat(path)))?.ino === opened.inode;
       const bytes = encodeReference(reference, this.#files.identityOf(id, key));
       const { writeReference } = await import("./references/write-reference.ts");
-      const modifiedMs = await writeReference(path, key, bytes, opened.handle, isSame);
-      if (modifiedMs === undefined) return false;
-      known.sizes.set(key, { bytes: opened.size, fileBytes: bytes.length });
-      known.checked.written(key, modifiedMs);
-      return true;
+      const isReplaced = await writeReference({
+        path,
+        key,
+        bytes,
+        replaced: opened.handle,
+        isSame,
+        onComplete: (identity, modifiedMs) => known.checked.written({ name: key, identity }, modifiedMs),
+      });
+      if (isReplaced) known.sizes.set(key, { bytes: opened.size, fileBytes: bytes.length });
+      return isReplaced;
     } catch (error) {
       // The framed response stays. If it is damaged, its next use shows that.
       if (!(error instanceof StoredDataDamaged)) {
@@ -279,9 +284,10 @@ export class FileResponseStore implements ResponseStore {
     }
     try {
       const { checked } = this.#knownOf(id);
-      checked.seen(key, file.mtimeMs);
+      const name = named(key, file);
+      checked.seen(name, file.mtimeMs);
       const path = this.#files.pathOf(id, key);
-      const touchedMs = await this.#touch(path, file.handle, (at) => checked.touched(key, at));
+      const touchedMs = await this.#touch(path, file.handle, (at) => checked.touched(name, at));
       return { ...file, modifiedMs: touchedMs ?? file.mtimeMs };
     } catch (error) {
       await file.close();
@@ -304,7 +310,7 @@ export class FileResponseStore implements ResponseStore {
     };
     return {
       size: file.size,
-      ...(file.isFramed && soundFile(file, checked.unchanged(key))),
+      ...(file.isFramed && soundFile(file, checked.unchanged(named(key, file)))),
       crowded: () => slices.crowded,
       slice: (offset) => {
         if (offset === 0 && ready !== undefined) {
@@ -402,6 +408,10 @@ export class FileResponseStore implements ResponseStore {
     await handle.utimes(now / 1000, now / 1000);
     return now;
   }
+}
+
+function named(name: string, { identity }: OpenFile): NamedFile {
+  return { name, identity };
 }
 
 /** @param isUnchanged tells by the time of modification whether the file is as it was; undefined: it is not */

@@ -3,7 +3,7 @@ import { rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { syncFolder } from "@devplat/base";
 import type { BlockSums, FileSums } from "./block-sums.ts";
-import { fileReader, readAt, writeAllAt } from "./file-io.ts";
+import { fileIdentity, fileReader, readAt, writeAllAt } from "./file-io.ts";
 import { encodeTrailer } from "./response-trailer.ts";
 import type { PendingResponse } from "./response-store.ts";
 import type { Slice, Slices } from "./slices.ts";
@@ -22,8 +22,10 @@ export interface PendingFileParts {
   readonly slices: Slices;
   /** Whether the trailer gets a file of its own, so that the response file is the response and nothing else. Default false. */
   readonly separateTrailer?: boolean;
+  /** Called before the file gets its name. */
+  readonly onComplete: (identity: string, modifiedMs: number) => void;
   /** Called with the number of bytes on the disk. */
-  readonly onCommitted: (bytes: number, modifiedMs: number) => void;
+  readonly onCommitted: (bytes: number) => void;
 }
 
 /** A response file under a temporary name, until it is synced and renamed. */
@@ -55,19 +57,20 @@ export class PendingFile implements PendingResponse {
   }
 
   async commit(sums: FileSums): Promise<void> {
-    const { handle, pendingPath, path, identity, separateTrailer, onCommitted } = this.#parts;
+    const { handle, pendingPath, path, identity, separateTrailer, onComplete, onCommitted } = this.#parts;
     const trailer = encodeTrailer(sums, identity);
     if (separateTrailer !== true) await writeAllAt(handle.fd, [trailer], sums.size);
     await handle.sync();
-    const { mtimeMs, ino } = await handle.stat();
+    const facts = await handle.stat();
     if (separateTrailer === true) {
       const { writeSeparateTrailer } = await import("./separate-trailer.ts");
-      await writeSeparateTrailer(path, ino, trailer);
+      await writeSeparateTrailer(path, facts.ino, trailer);
     }
+    onComplete(fileIdentity(path, facts), facts.mtimeMs);
     await rename(pendingPath, path);
     this.#committed = true;
     await syncFolder(dirname(path));
-    onCommitted(sums.size + (separateTrailer === true ? 0 : trailer.length), mtimeMs);
+    onCommitted(facts.size);
   }
 
   async discard(): Promise<void> {

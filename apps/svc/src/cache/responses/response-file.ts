@@ -5,7 +5,7 @@ import { BoundedMap } from "@devplat/base/bounded-map";
 import { isUnreadable } from "@devplat/base/file-damage";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import { StoredDataDamaged, type FileSums } from "./block-sums.ts";
-import { readAllAt, readAt, type ReadBytes } from "./file-io.ts";
+import { fileIdentity, readAllAt, readAt, type ReadBytes } from "./file-io.ts";
 import { ReadFile } from "./read-file.ts";
 import { framedReader } from "./references/framed-pack.ts";
 import {
@@ -117,8 +117,8 @@ export class ResponseFiles {
     try {
       handle = await ReadFile.open(path, known !== undefined && now - known.openedAt < WARM_MS);
       if (handle === undefined) return undefined;
-      const { size: fileBytes, ino: inode, birthtimeMs, mtimeMs } = handle.facts;
-      const identity = `${path}\0${inode}\0${birthtimeMs}\0${fileBytes}`;
+      const { size: fileBytes, ino: inode, mtimeMs } = handle.facts;
+      const identity = fileIdentity(path, handle.facts);
       const content =
         known?.identity === identity
           ? known.content

@@ -1,25 +1,30 @@
 import { open, rename, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { syncFolder } from "@devplat/base";
-import { writeAllAt } from "../file-io.ts";
+import { fileIdentity, writeAllAt } from "../file-io.ts";
 import type { ReadFile } from "../read-file.ts";
 import { pendingName } from "../response-folders.ts";
+
+export interface ReferenceWrite {
+  readonly path: string;
+  readonly key: string;
+  readonly bytes: Buffer;
+  /** The open response file. */
+  readonly replaced: ReadFile;
+  /** Whether the response file still has its name. Asked immediately before the replacement. */
+  readonly isSame: () => Promise<boolean>;
+  /** Called before the reference file gets its name. */
+  readonly onComplete: (identity: string, modifiedMs: number) => void;
+}
 
 /**
  * Replaces a response file by a reference file with the same time of last use.
  *
- * @param replaced the open response file
- * @param isSame whether the response file still has its name. Asked immediately before the replacement
- * @returns the time of modification, in milliseconds since the epoch; undefined: nothing was replaced
+ * @returns whether it was replaced
  * @throws a system error
  */
-export async function writeReference(
-  path: string,
-  key: string,
-  bytes: Buffer,
-  replaced: ReadFile,
-  isSame: () => Promise<boolean>,
-): Promise<number | undefined> {
+export async function writeReference(write: ReferenceWrite): Promise<boolean> {
+  const { path, key, bytes, replaced, isSame, onComplete } = write;
   const pendingPath = join(dirname(path), pendingName(key));
   const handle = await open(pendingPath, "wx", 0o600);
   try {
@@ -27,11 +32,12 @@ export async function writeReference(
     const { atime, mtime } = await replaced.stat();
     await handle.utimes(atime, mtime);
     await handle.sync();
-    const { mtimeMs } = await handle.stat();
-    if (!(await isSame())) return undefined;
+    const facts = await handle.stat();
+    if (!(await isSame())) return false;
+    onComplete(fileIdentity(path, facts), facts.mtimeMs);
     await rename(pendingPath, path);
     await syncFolder(dirname(path));
-    return mtimeMs;
+    return true;
   } finally {
     await handle.close();
     await unlink(pendingPath).catch(() => undefined);
