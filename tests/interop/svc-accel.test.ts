@@ -98,8 +98,11 @@ for (const kind of ["nginx", "caddy"] satisfies AccelKind[]) {
       return response.headers["x-accel-redirect"]?.toString();
     };
 
-    /** The kernel may have dropped a part of the file. Then the service sends it, and so it is in memory again. */
-    const handedOver = async (): Promise<string> => await until(async () => askDirectly(ACCEL_SECRET));
+    const handedOver = async (): Promise<string> => {
+      const location = await askDirectly(ACCEL_SECRET);
+      assert.ok(location !== undefined, stand.svc.log());
+      return location;
+    };
 
     before(async () => {
       stand = await startAccelStand(kind, codeHost);
@@ -113,6 +116,27 @@ for (const kind of ["nginx", "caddy"] satisfies AccelKind[]) {
       });
     });
     after(() => stand.stop());
+
+    it("stock git clones from it", async () => {
+      let clones = 0;
+      /** @returns whether the web server sent the response */
+      const clone = async (): Promise<boolean> => {
+        const counted = await metric(ACCEL_METRIC);
+        const name = `${kind}-${++clones}`;
+        const args = ["-c", `http.sslCAInfo=${stand.certificate}`, "clone", "-q", "--bare"];
+        const env = { ...gitEnvironment() };
+        const cloned = await run("git", [...args, `${stand.url}/org/large`, name], { cwd: folder.path, env });
+        assert.equal(cloned.code, 0, cloned.stderr);
+        assert.equal(await contentOf(join(folder.path, name)), await contentOf(source));
+        return (await metric(ACCEL_METRIC)) > counted;
+      };
+      // The response to this request is stored behind one of the first.
+      await until(clone);
+      for (let round = 0; round < 3; round++) {
+        assert.equal(await clone(), true, stand.svc.log());
+        await handedOver();
+      }
+    });
 
     it("a stored response has the bytes and headers that it has without it", async () => {
       await handedOver();
@@ -220,20 +244,6 @@ for (const kind of ["nginx", "caddy"] satisfies AccelKind[]) {
       await until(async () => (await stat(file)).nlink === 1);
       assert.ok((await readFile(file)).equals(whole));
       assert.ok((await readdir(handed)).length > 0);
-    });
-
-    it("stock git clones from it", async () => {
-      const counted = await metric(ACCEL_METRIC);
-      let clones = 0;
-      await until(async () => {
-        const name = `${kind}-${++clones}`;
-        const args = ["-c", `http.sslCAInfo=${stand.certificate}`, "clone", "-q", "--bare"];
-        const env = { ...gitEnvironment() };
-        const cloned = await run("git", [...args, `${stand.url}/org/large`, name], { cwd: folder.path, env });
-        assert.equal(cloned.code, 0, cloned.stderr);
-        assert.equal(await contentOf(join(folder.path, name)), await contentOf(source));
-        return (await metric(ACCEL_METRIC)) > counted;
-      });
     });
   });
 }
