@@ -6,7 +6,7 @@ import { mergeRefs } from "../storage/refs.ts";
 /** One fill of a mirror. */
 export interface Fill {
   /**
-   * Returns the bytes of the pack, thin or not. Called when the turn of the fill comes, and only if a want is missing.
+   * Returns the bytes of the pack, thin or not; a part is valid until the next one. Called when the turn of the fill comes, and only if a want is missing.
    *
    * @param refs refs of the mirror, which the upstream can be told as haves
    */

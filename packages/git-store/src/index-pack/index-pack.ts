@@ -73,7 +73,7 @@ export interface IndexedPack extends PipelineResult {
  * Memory: about 49 bytes per object (SHA-1), and the windows of the options.
  * It does not check that the objects which the pack refers to exist. `checkPackConnected` does that.
  *
- * @param source the bytes of the pack, without anything after its trailer
+ * @param source the bytes of the pack, without anything after its trailer. A part is not read after the next is requested
  * @throws {GitStoreError} for a faulty pack; system errors unchanged (`ENOSPC`); the reason of the signal.
  *   Nothing is stored then.
  */

@@ -8,8 +8,8 @@ import { encodeTrailer } from "./response-trailer.ts";
 import type { PendingResponse } from "./response-store.ts";
 import type { Slice, Slices } from "./slices.ts";
 
-/** Bytes of a response that are read together on the way into the mirror. */
-const READ_BYTES = 256 * 1024;
+/** Bytes of a response that are read together on the way into the mirror: as many as its indexing reads together. */
+const READ_BYTES = 1024 * 1024;
 
 export interface PendingFileParts {
   readonly handle: FileHandle;
@@ -47,9 +47,10 @@ export class PendingFile implements PendingResponse {
   }
 
   async *chunks(size: number): AsyncGenerator<Buffer, void, undefined> {
+    const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, size));
     for (let position = 0; position < size;) {
-      const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, size - position));
-      const count = await readAt(this.#parts.handle.fd, buffer, buffer.length, position);
+      const length = Math.min(buffer.length, size - position);
+      const count = await readAt(this.#parts.handle.fd, buffer, length, position);
       if (count === 0) return;
       position += count;
       yield buffer.subarray(0, count);

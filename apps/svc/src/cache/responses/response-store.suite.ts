@@ -104,7 +104,7 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       assert.ok(slice.bytes.equals(content.subarray(0, SLICE_BYTES)));
       slice.release();
       const chunks: Buffer[] = [];
-      for await (const chunk of pending.chunks(content.length)) chunks.push(chunk);
+      for await (const chunk of pending.chunks(content.length)) chunks.push(Buffer.from(chunk));
       assert.ok(Buffer.concat(chunks).equals(content));
       await pending.discard();
       await pending.close();

@@ -92,7 +92,7 @@ export interface PendingResponse {
    * @throws what reading threw, StoredDataDamaged
    */
   slice(offset: number, end: number, sums: BlockSums): Slice | Promise<Slice>;
-  /** The first bytes of the response, from its start. Each chunk belongs to the consumer. */
+  /** The first bytes of the response, from its start. A chunk is valid until the next one. */
   chunks(size: number): AsyncIterable<Buffer>;
   /** Makes the response durable; after this it is found. @param sums of the whole response. @throws a system error */
   commit(sums: FileSums): Promise<void>;
