@@ -45,6 +45,7 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   disk: { load: () => import("../e2e/disk.ts"), code: SERVING, svc: true },
   clone: { load: () => import("../e2e/clone.ts"), code: SERVING, svc: true },
   kinds: { load: () => import("../e2e/kinds.ts"), code: SERVING, svc: true },
+  accel: { load: () => import("../e2e/accel.ts"), code: SERVING },
   concurrent: { load: () => import("../e2e/concurrent.ts"), code: SERVING, svc: true },
   "api-proxy": {
     load: () => import("../e2e/api-proxy.ts"),
