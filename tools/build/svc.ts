@@ -2,6 +2,7 @@ import { chmod, copyFile, mkdir, readFile, rm } from "node:fs/promises";
 import { createRequire, isBuiltin } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
+import { LATE_ASSERT } from "./assert-module.ts";
 import { HTTP_PARTS } from "./http-module.ts";
 import { LATE_EXPORTS_OF_PACKAGES } from "./late-exports.ts";
 import { UNDICI_PARTS } from "./undici-parts.ts";
@@ -57,6 +58,7 @@ export async function buildSvc(folder: string): Promise<string> {
     external: ["pg-native"],
     plugins: [
       HTTP_PARTS,
+      LATE_ASSERT,
       LATE_EXPORTS_OF_PACKAGES,
       EXTERNAL_THREADS,
       LATE_PACKAGES,
