@@ -101,11 +101,21 @@ describe("probeStore", () => {
   });
 
   it("finds a store that compares before it writes, so that several writers win", async () => {
+    // Each of the writers that come together compares before one of them writes.
+    let comparing = 0;
+    let allCompared = Promise.withResolvers<void>();
     const racing = changed(store, {
       async put(key, bytes, options = {}) {
         const { condition } = options;
         if (condition === undefined || !("ifMatch" in condition)) return await store.put(key, bytes, options);
+        comparing++;
+        const { promise } = allCompared;
         const { etag } = await store.head(key).catch(() => ({ etag: "" }));
+        if (--comparing === 0) {
+          allCompared.resolve();
+          allCompared = Promise.withResolvers();
+        }
+        await promise;
         return etag === condition.ifMatch ? store.put(key, bytes) : store.put(key, bytes, options);
       },
     });
