@@ -1,4 +1,4 @@
-import { FetchResponseWalker, ProtocolError } from "@devplat/git-protocol";
+import { encodePktLine, FetchResponseWalker, ProtocolError } from "@devplat/git-protocol";
 import type { FetchReader } from "../cache/coalescing/coalesced-fetch.ts";
 import { StoredDataDamaged } from "../cache/responses/block-sums.ts";
 import type { StoredResponse } from "../cache/responses/response-store.ts";
@@ -10,6 +10,10 @@ import type { ClientSink } from "./client-sink.ts";
 
 /** Bytes at the end that are read and compared like a slice. */
 const CHECKED_END_BYTES = 128 * 1024;
+/** Bytes that are copied together while the lines before the pack are followed. */
+const LINES_BYTES = 2048;
+/** First line of a response that has nothing but a pack. */
+const PACK_LINE = encodePktLine("packfile\n");
 /** Smaller responses are sent from memory for no more CPU. */
 const SEND_FILE_BYTES = 8 * 1024 * 1024;
 
@@ -54,8 +58,9 @@ export class ResponseSender {
       await this.#write(first, [first.bytes]);
       return file.size;
     }
-    let sent = first.bytes.length;
-    await this.#send(first);
+    const begin = this.#isForSendFile(file) ? beginningOf(first) : first;
+    let sent = begin.bytes.length;
+    await this.#send(begin);
     if (await this.#sendRest(file, sent)) return file.size;
     while (sent < file.size) {
       if (file.crowded()) await this.#sending;
@@ -107,8 +112,12 @@ export class ResponseSender {
     return sent;
   }
 
+  #isForSendFile({ soundFile, size }: StoredResponse): boolean {
+    return this.#files !== undefined && soundFile !== undefined && size >= SEND_FILE_BYTES;
+  }
+
   /**
-   * Sends what follows the first slice with sendfile(2). The end of the response is compared with its checksums, and waits
+   * Sends what follows the first bytes with sendfile(2). The end of the response is compared with its checksums, and waits
    * until it is known that the file is still sound, so that no client takes a damaged response for a whole one.
    *
    * @returns false: nothing of it was sent
@@ -116,7 +125,7 @@ export class ResponseSender {
    */
   async #sendRest(file: StoredResponse, sent: number): Promise<boolean> {
     const { soundFile, size } = file;
-    if (this.#files === undefined || soundFile === undefined || size < SEND_FILE_BYTES) return false;
+    if (this.#files === undefined || soundFile === undefined || !this.#isForSendFile(file)) return false;
     // Where it cannot be loaded, because Node has no way to call the system, all is read.
     const files = await this.#files.get().catch(() => undefined);
     if (files === undefined) return false;
@@ -181,8 +190,13 @@ export class ResponseSender {
     if (this.#opaque) return 0;
     const walker = (this.#walker ??= new FetchResponseWalker());
     try {
-      // The walker keeps views of the lines before the pack; those of the pack it only counts.
-      walker.push(walker.inPackfile ? bytes : Buffer.from(bytes));
+      // The walker keeps views of the lines before the pack; bytes of the pack it only counts. A copy of the whole slice
+      // would make V8 collect garbage every few requests.
+      let at = 0;
+      for (; at < bytes.length && !walker.inPackfile; at += LINES_BYTES) {
+        walker.push(Buffer.from(bytes.subarray(at, at + LINES_BYTES)));
+      }
+      if (at < bytes.length) walker.push(bytes.subarray(at));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#opaque = true;
@@ -202,4 +216,17 @@ export class ResponseSender {
     }
     slice.release();
   }
+}
+
+/**
+ * The line before the pack, if it is the only one, with the first bytes of the pack: the rest is left to sendfile(2). Otherwise
+ * the whole slice.
+ */
+function beginningOf(slice: Slice): Slice {
+  if (!slice.bytes.subarray(0, PACK_LINE.length).equals(PACK_LINE)) return slice;
+  return {
+    bytes: slice.bytes.subarray(0, LINES_BYTES),
+    release: () => slice.release(),
+    abandon: () => slice.abandon(),
+  };
 }

@@ -20,11 +20,14 @@ export class ReadFile {
   readonly fd: number;
   /** As the file was when it was opened. */
   readonly facts: Stats;
+  /** It was opened without the thread pool. */
+  readonly #isWarm: boolean;
   #isClosed = false;
 
-  private constructor(fd: number, facts: Stats) {
+  private constructor(fd: number, facts: Stats, isWarm: boolean) {
     this.fd = fd;
     this.facts = facts;
+    this.#isWarm = isWarm;
   }
 
   /**
@@ -40,7 +43,7 @@ export class ReadFile {
     const fd = openNow(path);
     if (fd === undefined) return undefined;
     try {
-      return new ReadFile(fd, fstatSync(fd));
+      return new ReadFile(fd, fstatSync(fd), true);
     } catch (error) {
       closeSync(fd);
       throw error;
@@ -51,7 +54,7 @@ export class ReadFile {
     const fd = await ifExists(openLater(path, FLAGS, 0));
     if (fd === undefined) return undefined;
     try {
-      return new ReadFile(fd, await statLater(fd));
+      return new ReadFile(fd, await statLater(fd), false);
     } catch (error) {
       await closeLater(fd);
       throw error;
@@ -61,7 +64,7 @@ export class ReadFile {
   /** As the file is now. @throws a system error */
   async stat(): Promise<Stats> {
     this.#check();
-    return await statLater(this.fd);
+    return this.#isWarm ? fstatSync(this.fd) : await statLater(this.fd);
   }
 
   /** Sets the times of access and modification, in seconds since the epoch. @throws a system error */
@@ -74,8 +77,13 @@ export class ReadFile {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    if (this.facts.size <= QUICK_CLOSE_BYTES) closeSync(this.fd);
+    if (this.facts.size <= QUICK_CLOSE_BYTES || this.#hasName()) closeSync(this.fd);
     else await closeLater(this.fd);
+  }
+
+  /** Whether it was not removed: then its blocks stay when it is closed. */
+  #hasName(): boolean {
+    return this.#isWarm && fstatSync(this.fd).nlink > 0;
   }
 
   #check(): void {
