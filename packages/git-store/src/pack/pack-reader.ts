@@ -14,6 +14,9 @@ export const MAX_READ_OBJECT_BYTES = 2 ** 31;
 /** Maximum bytes of both sizes at the start of a delta: two varints below 2^53, 8 bytes each. */
 const DELTA_SIZES_BYTES = 20;
 
+/** Maximum size of an object of a chain that is held in reused memory, bytes. */
+const MAX_PASSING_BYTES = 1024 * 1024;
+
 /** One entry of a pack. */
 export interface PackEntry {
   /** Type number: 1–4 an object, 6 ofs-delta, 7 ref-delta. */
@@ -41,6 +44,8 @@ export class PackReader {
   readonly #header = new EntryHeader();
   readonly #deltaHeader = new DeltaHeader();
   #delta = Buffer.allocUnsafeSlow(64 * 1024);
+  /** Memory for the objects of a chain that are not cached: a base, and the result of the delta on it, by turns. */
+  readonly #passing = [Buffer.alloc(0), Buffer.alloc(0)];
 
   constructor(pages: PageCache = new PageCache(), bases: BaseCache = new BaseCache()) {
     this.#pages = pages;
@@ -86,9 +91,11 @@ export class PackReader {
    * Reads the object at a pack position. It checks the CRC-32 of every entry that the object is built from. It does not
    * check the id, because packs are hashed when they are received. `ObjectDatabase.read` checks the id.
    *
+   * @param passing whether only the object and its direct base are cached, because the reader needs no other version of
+   *   the object. A long chain then allocates two buffers, not one for each delta.
    * @throws {GitStoreError} for a corrupt pack
    */
-  read(pack: Pack, position: number): RawObject {
+  read(pack: Pack, position: number, passing = false): RawObject {
     const chain: PackEntry[] = [];
     const chainPositions: number[] = [];
     let at = position;
@@ -109,8 +116,9 @@ export class PackReader {
       at = entry.base;
     }
     for (let link = chain.length - 1; link >= 0; link--) {
-      object = this.#apply(pack, chainPositions[link]!, chain[link]!, object);
-      this.#bases.set(key(pack, chainPositions[link]!), object);
+      const isKept = !passing || link < 2;
+      object = this.#apply(pack, chainPositions[link]!, chain[link]!, object, isKept ? -1 : link % 2);
+      if (isKept) this.#bases.set(key(pack, chainPositions[link]!), object);
     }
     return object;
   }
@@ -170,14 +178,16 @@ export class PackReader {
     if (used < 0) throw inflateError(used, { path: pack.path, offset: entry.start });
   }
 
-  #apply(pack: Pack, position: number, entry: PackEntry, base: RawObject): RawObject {
+  /** @param slot number of the passing buffer that takes the result; -1: memory of its own */
+  #apply(pack: Pack, position: number, entry: PackEntry, base: RawObject, slot: number): RawObject {
     if (this.#delta.length <= entry.size)
       this.#delta = Buffer.allocUnsafeSlow(Math.ceil(entry.size * 1.25) + 1);
     this.#inflate(pack, position, entry, this.#delta);
     const header = this.#deltaHeader;
     header.decode(this.#delta, 0, entry.size);
     if (header.resultSize > MAX_READ_OBJECT_BYTES) throw tooLarge(pack, entry);
-    const content = Buffer.allocUnsafe(header.resultSize);
+    const content =
+      slot < 0 ? Buffer.allocUnsafe(header.resultSize) : this.#passingBuffer(slot, header.resultSize);
     applyDelta({
       header,
       delta: this.#delta,
@@ -189,6 +199,15 @@ export class PackReader {
       resultStart: 0,
     });
     return { type: base.type, content };
+  }
+
+  #passingBuffer(slot: number, size: number): Buffer {
+    // The reader lives long, so it keeps no large memory.
+    if (size > MAX_PASSING_BYTES) return Buffer.allocUnsafe(size);
+    if (this.#passing[slot]!.length < size) {
+      this.#passing[slot] = Buffer.allocUnsafeSlow(Math.min(size * 2, MAX_PASSING_BYTES));
+    }
+    return this.#passing[slot]!.subarray(0, size);
   }
 }
 

@@ -25,8 +25,6 @@ import { OffsetDeltas } from "./offset-deltas.ts";
 const WINDOW_BYTES = CHUNK_BYTES;
 /** Maximum output of one turn of the thread pool. Zlib's default would take 16 turns for it. */
 const MAX_POOL_OUTPUT_BYTES = 256 * 1024;
-/** Content that is deflated in this thread between two steps: about a millisecond. */
-const DEFLATED_PER_STEP_BYTES = 64 * 1024;
 
 const deflateInPool = promisify(deflate);
 
@@ -83,7 +81,7 @@ export function isStoredPack(graph: PackSource, plan: PackPlan): boolean {
 }
 
 /**
- * Writes a pack into a sink, and yields about each millisecond, when the sink may have a complete chunk. Entries are copied
+ * Writes a pack into a sink, and yields after about a millisecond, when the sink may have a complete chunk. Entries are copied
  * in compressed form. An entry is rewritten only if its base moved, is named differently, or is missing at the client. The packs
  * follow in the order of object numbers.
  */
@@ -98,8 +96,6 @@ export class PackWriter {
   readonly #offsetDeltas: OffsetDeltas[] = [];
   readonly #window = takeChunk();
   readonly #head = Buffer.allocUnsafeSlow(MAX_ENTRY_HEADER_BYTES);
-  /** Bytes of content that were deflated in this thread since the last step. */
-  #deflated = 0;
 
   constructor(graph: PackSource, plan: PackPlan, out: PackSink) {
     this.#graph = graph;
@@ -307,7 +303,7 @@ export class PackWriter {
   }
 
   *#writeUndeltified(numbered: NumberedPack, position: number): WriteSteps {
-    const { type, content } = this.#graph.reader.read(numbered.pack, position);
+    const { type, content } = this.#graph.reader.read(numbered.pack, position, true);
     const at = encodeTypeAndSize(this.#head, 0, type, content.length);
     this.#out.append(this.#head, 0, at);
     if (content.length > MAX_SHORT_BYTES) {
@@ -317,9 +313,7 @@ export class PackWriter {
       return;
     }
     this.#append(deflateShort(content));
-    this.#deflated += content.length;
-    if (this.#deflated < DEFLATED_PER_STEP_BYTES) return;
-    this.#deflated = 0;
+    // The chain of deltas under a short object can take longer than deflating it.
     yield undefined;
   }
 
