@@ -9,7 +9,7 @@ import { command, startStand, type Stand } from "./svc-git-stand.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 /** Files between the entrance of `git/` and the stored bytes: git, access, cache, and what these use of the engine. */
-const MAX_FILES = 32;
+const MAX_FILES = 33;
 /** All files of this repository, with the web server, metrics and small packages. */
 const MAX_ALL_FILES = 55;
 const ENGINE = /^(?:apps\/svc\/src\/(?:git|access|cache|upstream|code-host)|packages\/git-[a-z]+)\//;

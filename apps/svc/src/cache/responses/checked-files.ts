@@ -15,11 +15,20 @@ interface Checked {
   /** In `clock.monotonic()`; undefined: the first check is running. */
   at: number | undefined;
   running: Promise<boolean> | undefined;
-  /**
-   * Times of modification, in milliseconds since the epoch, that this process has found or set since the last whole check.
-   * None: another program has changed the file.
-   */
-  modified: readonly number[];
+  /** Times that this process has found or set since the last whole check. None: another program has changed the file. */
+  times: readonly KnownTimes[];
+}
+
+/** Times of a file, in milliseconds since the epoch. Programs can set the first one, but not the second. */
+export interface FileTimes {
+  readonly mtimeMs: number;
+  readonly ctimeMs: number;
+}
+
+interface KnownTimes {
+  readonly mtimeMs: number;
+  /** Undefined until a file with this `mtimeMs` is found: this process is about to set it. */
+  ctimeMs: number | undefined;
 }
 
 /** A file that has or had a name. */
@@ -42,34 +51,39 @@ export class CheckedFiles {
    * This process wrote the file, and checked what it wrote. Call it before the file gets its name, so that it is known when it
    * is found.
    *
-   * @param modifiedMs its time of modification
+   * @param mtimeMs its time of modification
    */
-  written({ name, identity }: NamedFile, modifiedMs: number): void {
+  written({ name, identity }: NamedFile, mtimeMs: number): void {
     const at = this.#clock.monotonic();
-    this.#files.set(name, { identity, at, running: undefined, modified: [modifiedMs] });
+    this.#files.set(name, { identity, at, running: undefined, times: [{ mtimeMs, ctimeMs: undefined }] });
   }
 
-  /** The file was found with this time of modification. */
-  seen(file: NamedFile, modifiedMs: number): void {
+  /** The file was found with these times. If another program has changed it, it is checked again. */
+  seen(file: NamedFile, times: FileTimes): void {
     const known = this.#find(file);
-    if (known !== undefined) look(known, modifiedMs);
+    if (known !== undefined && !isKnown(known, times)) distrust(known);
   }
 
-  /** This process is about to set the time of modification. Call it after {@link seen}. */
-  touched(file: NamedFile, modifiedMs: number): void {
+  /** This process is about to set the time of modification. Call {@link seen} before and after. */
+  touched(file: NamedFile, mtimeMs: number): void {
     const known = this.#find(file);
-    if (known === undefined || known.modified.length === 0) return;
-    known.modified = [...known.modified.slice(1 - KNOWN_TIMES), modifiedMs];
+    if (known !== undefined && known.times.length > 0) learn(known, { mtimeMs, ctimeMs: undefined });
   }
 
   /**
    * If no other program has changed the file since it was last checked or written whole, as its times tell, returns a function
    * that tells whether this is still so. It goes on to work for the open file when the name is forgotten.
    */
-  unchanged(file: NamedFile): ((modifiedMs: number) => boolean) | undefined {
+  unchanged(file: NamedFile): UnchangedFile | undefined {
     const known = this.#find(file);
-    if (known === undefined || known.modified.length === 0) return undefined;
-    return (modifiedMs) => look(known, modifiedMs);
+    if (known === undefined || known.times.length === 0) return undefined;
+    return async (times, mustCheck, check) => {
+      if (isKnown(known, times) && !mustCheck) return true;
+      const isSound = await check();
+      if (isSound) learn(known, { ...times });
+      else distrust(known);
+      return isSound;
+    };
   }
 
   forget(name: string): void {
@@ -85,17 +99,17 @@ export class CheckedFiles {
    * caller, and the other callers use the known result.
    *
    * @param check reads the file through
-   * @param modifiedMs the file's time of modification now
+   * @param times of the file now
    * @throws what `check` rejects with
    */
-  async isSound(file: NamedFile, modifiedMs: number, check: () => Promise<boolean>): Promise<boolean> {
+  async isSound(file: NamedFile, times: FileTimes, check: () => Promise<boolean>): Promise<boolean> {
     const { name, identity } = file;
-    const known = this.#find(file) ?? { identity, at: undefined, running: undefined, modified: [] };
+    const known = this.#find(file) ?? { identity, at: undefined, running: undefined, times: [] };
     const { at, running } = known;
     if (at !== undefined && (running !== undefined || this.#clock.monotonic() - at < RECHECK_MS)) return true;
     if (running !== undefined) return await running;
     this.#files.set(name, known);
-    known.running = this.#check(name, known, modifiedMs, check);
+    known.running = this.#check(name, known, times, check);
     return await known.running;
   }
 
@@ -108,12 +122,12 @@ export class CheckedFiles {
   async #check(
     name: string,
     known: Checked,
-    modifiedMs: number,
+    times: FileTimes,
     check: () => Promise<boolean>,
   ): Promise<boolean> {
     let sound = false;
     // A change while it runs shows as another time.
-    known.modified = [modifiedMs];
+    known.times = [{ ...times }];
     try {
       sound = await check();
       return sound;
@@ -126,10 +140,36 @@ export class CheckedFiles {
   }
 }
 
-/** @returns whether only this process has changed the file's time of modification */
-function look(known: Checked, modifiedMs: number): boolean {
-  if (!known.modified.some((time) => isSameTime(time, modifiedMs))) known.modified = [];
-  return known.modified.length > 0;
+/**
+ * Whether the file is as it was. Where its times are not known, a program has changed the file, or only its times or links: it is
+ * checked.
+ *
+ * @param mustCheck whether it is checked in any case
+ * @param check reads the file through
+ * @throws what `check` rejects with
+ */
+export type UnchangedFile = (
+  times: FileTimes,
+  mustCheck: boolean,
+  check: () => Promise<boolean>,
+) => Promise<boolean>;
+
+function isKnown(known: Checked, { mtimeMs, ctimeMs }: FileTimes): boolean {
+  for (const time of known.times) {
+    if (!isSameTime(time.mtimeMs, mtimeMs)) continue;
+    time.ctimeMs ??= ctimeMs;
+    if (isSameTime(time.ctimeMs, ctimeMs)) return true;
+  }
+  return false;
+}
+
+function learn(known: Checked, times: KnownTimes): void {
+  known.times = [...known.times.slice(1 - KNOWN_TIMES), times];
+}
+
+function distrust(known: Checked): void {
+  known.times = [];
+  known.at = undefined;
 }
 
 function isSameTime(a: number, b: number): boolean {

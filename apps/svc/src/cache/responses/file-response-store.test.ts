@@ -17,7 +17,6 @@ const FORMS = [
 for (const { name: form, separateTrailers } of FORMS)
   responseStoreSuite(form, async () => {
     const folder = await tempFolder("svc-responses");
-    let ahead = 0;
     const reopen = (hostUrl = HOST_URL): FileResponseStore =>
       new FileResponseStore({
         folders: new ResponseFolders(folder.path, hostUrl),
@@ -27,16 +26,18 @@ for (const { name: form, separateTrailers } of FORMS)
         packs: { openPack: async (_id, name) => ifExists(open(join(folder.path, `${name}.pack`), "r")) },
         stopping: new AbortController().signal,
         faults: new FaultLog(createLogger({ destination: { write: () => undefined } })),
-        clock: { ...systemClock, monotonic: () => systemClock.monotonic() + ahead },
+        clock: systemClock,
       });
     return {
       store: reopen(),
-      advance: (ms) => void (ahead += ms),
       reopen,
       damage: async (id, key, position) => {
         const path = new ResponseFolders(folder.path, HOST_URL).path(id);
         const handle = await open(join(path, key), "r+");
+        const { atimeMs, mtimeMs } = await handle.stat();
         await handle.write(Buffer.from([255]), 0, 1, position);
+        // As programs do that restore a file from a backup.
+        await handle.utimes(atimeMs / 1000, mtimeMs / 1000);
         await handle.close();
       },
       putPack: async (name, bytes) => {

@@ -8,7 +8,13 @@ import type { ObjectFormat } from "@devplat/git-protocol";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { StoredDataDamaged } from "./block-sums.ts";
-import { CheckedFiles, RECHECK_MS, type NamedFile } from "./checked-files.ts";
+import {
+  CheckedFiles,
+  RECHECK_MS,
+  type FileTimes,
+  type NamedFile,
+  type UnchangedFile,
+} from "./checked-files.ts";
 import { PendingFile } from "./pending-file.ts";
 import type { ReadFile } from "./read-file.ts";
 import { encodeReference } from "./references/reference-file.ts";
@@ -55,9 +61,9 @@ interface KnownSize {
   readonly inode?: number;
 }
 
-/** An open file, and its time of modification after it was marked as used. */
+/** An open file, and its times after it was marked as used. */
 interface UsedFile extends OpenFile {
-  readonly modifiedMs: number;
+  readonly times: FileTimes;
 }
 
 export interface FileResponseStoreParts {
@@ -102,9 +108,7 @@ export class FileResponseStore implements ResponseStore {
     try {
       const opened = (file = await this.#openFile(id, key));
       if (opened === undefined) return undefined;
-      if (
-        !(await known.checked.isSound(named(key, opened), opened.modifiedMs, async () => isSound(opened)))
-      ) {
+      if (!(await known.checked.isSound(named(key, opened), opened.times, async () => isSound(opened)))) {
         throw new StoredDataDamaged("a stored response does not match its checksums");
       }
       const response = this.#responseOf(id, key, opened, await this.#slice(opened, 0));
@@ -143,7 +147,10 @@ export class FileResponseStore implements ResponseStore {
       slices,
       separateTrailer: this.#parts.separateTrailers === true,
       onComplete: (identity, modifiedMs) => known.checked.written({ name: key, identity }, modifiedMs),
-      onCommitted: (bytes) => known.sizes.set(key, { bytes, fileBytes: bytes }),
+      onCommitted: (bytes, identity, times) => {
+        known.sizes.set(key, { bytes, fileBytes: bytes });
+        known.checked.seen({ name: key, identity }, times);
+      },
     });
   }
 
@@ -285,10 +292,12 @@ export class FileResponseStore implements ResponseStore {
     try {
       const { checked } = this.#knownOf(id);
       const name = named(key, file);
-      checked.seen(name, file.mtimeMs);
+      checked.seen(name, file);
       const path = this.#files.pathOf(id, key);
-      const touchedMs = await this.#touch(path, file.handle, (at) => checked.touched(name, at));
-      return { ...file, modifiedMs: touchedMs ?? file.mtimeMs };
+      const touched = await this.#touch(path, file.handle, (mtimeMs) => checked.touched(name, mtimeMs));
+      if (touched !== undefined) checked.seen(name, touched);
+      const times = touched ?? file;
+      return { ...file, times };
     } catch (error) {
       await file.close();
       throw error;
@@ -395,18 +404,18 @@ export class FileResponseStore implements ResponseStore {
     });
   }
 
-  /** @param before called with the new time of modification before it is set. @returns it; undefined: it is as it was */
+  /** @param before called with the new time of modification before it is set. @returns the new times; undefined: nothing was set */
   async #touch(
     path: string,
     handle: ReadFile,
-    before: (modifiedMs: number) => void,
-  ): Promise<number | undefined> {
+    before: (mtimeMs: number) => void,
+  ): Promise<FileTimes | undefined> {
     const now = Date.now();
     if (now - (this.#touched.get(path) ?? 0) < TOUCH_INTERVAL_MS) return undefined;
     this.#touched.set(path, now);
     before(now);
     await handle.utimes(now / 1000, now / 1000);
-    return now;
+    return await handle.stat();
   }
 }
 
@@ -414,14 +423,14 @@ function named(name: string, { identity }: OpenFile): NamedFile {
   return { name, identity };
 }
 
-/** @param isUnchanged tells by the time of modification whether the file is as it was; undefined: it is not */
+/** @param isUnchanged tells whether the file is as it was; undefined: it is not */
 function soundFile(
   file: UsedFile,
-  isUnchanged: ((modifiedMs: number) => boolean) | undefined,
+  isUnchanged: UnchangedFile | undefined,
 ): Pick<StoredResponse, "soundFile"> {
   if (isUnchanged === undefined) return {};
   const isStillSound = async (reread: boolean): Promise<boolean> =>
-    isUnchanged((await file.handle.stat()).mtimeMs) && (!reread || (await isSound(file)));
+    isUnchanged(await file.handle.stat(), reread, async () => isSound(file));
   const { handle, inode, plainPath } = file;
   return {
     soundFile: {

@@ -3,6 +3,7 @@ import { rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { syncFolder } from "@devplat/base";
 import type { BlockSums, FileSums } from "./block-sums.ts";
+import type { FileTimes } from "./checked-files.ts";
 import { fileIdentity, fileReader, readAt, writeAllAt } from "./file-io.ts";
 import { encodeTrailer } from "./response-trailer.ts";
 import type { PendingResponse } from "./response-store.ts";
@@ -25,7 +26,7 @@ export interface PendingFileParts {
   /** Called before the file gets its name. */
   readonly onComplete: (identity: string, modifiedMs: number) => void;
   /** Called with the number of bytes on the disk. */
-  readonly onCommitted: (bytes: number) => void;
+  readonly onCommitted: (bytes: number, identity: string, times: FileTimes) => void;
 }
 
 /** A response file under a temporary name, until it is synced and renamed. */
@@ -67,11 +68,13 @@ export class PendingFile implements PendingResponse {
       const { writeSeparateTrailer } = await import("./separate-trailer.ts");
       await writeSeparateTrailer(path, facts.ino, trailer);
     }
-    onComplete(fileIdentity(path, facts), facts.mtimeMs);
+    const named = fileIdentity(path, facts);
+    onComplete(named, facts.mtimeMs);
     await rename(pendingPath, path);
     this.#committed = true;
     await syncFolder(dirname(path));
-    onCommitted(facts.size);
+    // The new name has changed a time of the file.
+    onCommitted(facts.size, named, await handle.stat());
   }
 
   async discard(): Promise<void> {

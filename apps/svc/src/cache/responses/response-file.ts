@@ -55,6 +55,8 @@ export interface OpenFile {
   readonly plainPath: string | undefined;
   /** Its time of modification when it was opened, in milliseconds since the epoch. */
   readonly mtimeMs: number;
+  /** Its time of change then, which programs cannot set. */
+  readonly ctimeMs: number;
   readonly close: () => Promise<void>;
 }
 
@@ -117,7 +119,7 @@ export class ResponseFiles {
     try {
       handle = await ReadFile.open(path, known !== undefined && now - known.openedAt < WARM_MS);
       if (handle === undefined) return undefined;
-      const { size: fileBytes, ino: inode, mtimeMs } = handle.facts;
+      const { size: fileBytes, ino: inode, mtimeMs, ctimeMs } = handle.facts;
       const identity = fileIdentity(path, handle.facts);
       const content =
         known?.identity === identity
@@ -128,7 +130,7 @@ export class ResponseFiles {
       } else known.openedAt = now;
       const { sums } = content;
       const plainPath = !isReference(content) && sums.size === fileBytes ? path : undefined;
-      const common = { handle, size: sums.size, sums, identity, inode, plainPath, mtimeMs };
+      const common = { handle, size: sums.size, sums, identity, inode, plainPath, mtimeMs, ctimeMs };
       const own = handle;
       if (!isReference(content)) {
         const read: ReadBytes = async (target, position) => readAllAt(own.fd, [target], position);

@@ -9,8 +9,6 @@ import { SLICE_BYTES } from "./slices.ts";
 /** A store of responses under test. */
 export interface ResponseStoreSubject {
   readonly store: ResponseStore;
-  /** Milliseconds go by on the store's clock. */
-  advance(ms: number): void;
   /** Another process opens the same storage. @param hostUrl of its code host. Default: the same */
   reopen(hostUrl?: string): ResponseStore;
   /** Changes one byte of a stored response. */
@@ -21,7 +19,6 @@ export interface ResponseStoreSubject {
   end(): Promise<void>;
 }
 
-const HOUR_MS = 3_600_000;
 const KEY = "a".repeat(64);
 const OTHER_KEY = "b".repeat(64);
 const ID = repositoryId("Org", "Name");
@@ -183,12 +180,30 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       assert.equal(await store.open(ID, KEY), undefined);
     });
 
-    it("reads a response through again after an hour", async () => {
+    it("reads a response through again that another program has changed", async () => {
       await put(ID, KEY, contentOf(3 * SLICE_BYTES));
-      await subject.damage(ID, KEY, 2 * SLICE_BYTES + 5);
       await (await opened(ID, KEY)).close();
-      subject.advance(HOUR_MS);
+      await subject.damage(ID, KEY, 2 * SLICE_BYTES + 5);
       assert.equal(await store.open(ID, KEY), "failed");
+    });
+
+    it("stays sound while other processes use or remove it, and not when it is changed", async () => {
+      await put(ID, KEY, contentOf(3 * SLICE_BYTES));
+      const response = await opened(ID, KEY);
+      await (await opened(ID, KEY, subject.reopen())).close();
+      assert.equal(await response.soundFile?.isStillSound(false), true);
+      const other = await opened(ID, KEY, subject.reopen());
+      await subject.damage(ID, KEY, 2 * SLICE_BYTES + 5);
+      for (const each of [response, other]) {
+        assert.equal(await each.soundFile?.isStillSound(false), false);
+        await each.close();
+      }
+      assert.equal(await store.open(ID, KEY), "failed");
+      await put(ID, KEY, contentOf(3 * SLICE_BYTES));
+      const removed = await opened(ID, KEY);
+      await subject.reopen().remove(ID, KEY);
+      assert.equal(await removed.soundFile?.isStillSound(false), true);
+      await removed.close();
     });
 
     it("does not trust what it knew of a response that was evicted", async () => {
