@@ -47,7 +47,7 @@ describe("the daemon of an ordinary user, with a mount by fusermount3", { timeou
   it("names the programs with open files when it cannot unmount", async (context) => {
     const stand = await UserStand.create(context);
     await stand.start(context);
-    const [program = "", ...words] = [...ORDINARY.words, "sh", "-c", 'exec sleep 60 < "$0"'];
+    const [program, ...words] = [...ORDINARY.words, "sh", "-c", 'exec sleep 60 < "$0"'];
     const reader = spawn(program, [...words, join(stand.mountpoint, "demo/registry.json")], {
       stdio: ["ignore", "pipe", "inherit"],
     });
