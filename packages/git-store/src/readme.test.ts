@@ -6,7 +6,6 @@ import { pathToFileURL } from "node:url";
 import { buildRepository, git, temporaryFolder } from "../test/git.test-kit.ts";
 
 const README = new URL("../README.md", import.meta.url);
-const ENTRY = new URL("index.ts", import.meta.url);
 
 const examples = [...readFileSync(README, "utf8").matchAll(/^```ts\n(.*?)^```$/gmsu)].map(
   (match) => match[1]!,
@@ -22,13 +21,11 @@ for (const [i, example] of examples.entries()) {
     );
     writeFileSync(join(folder.path, "tip"), git(source, ["rev-parse", "main"]).toString().trim());
     const file = join(folder.path, "example.ts");
-    const protocol = import.meta.resolve("@devplat/git-protocol");
-    writeFileSync(
-      file,
-      example
-        .replaceAll('"@devplat/git-store"', JSON.stringify(ENTRY.href))
-        .replaceAll('"@devplat/git-protocol"', JSON.stringify(protocol)),
+    // A package finds itself by its name, as its users find it.
+    const resolved = example.replaceAll(/"(@devplat\/[^"]+)"/g, (_, name: string) =>
+      JSON.stringify(import.meta.resolve(name)),
     );
+    writeFileSync(file, resolved);
     // It would stand between the results of the tests.
     t.mock.method(console, "log", () => undefined);
     // Examples use relative paths.
