@@ -97,7 +97,7 @@ export class CommitColumns {
   /** @throws {GitStoreError} `missing_object` */
   parentAt(index: number): number {
     const parent = this.#parents.values[index]!;
-    if (parent === MISSING) throw new GitStoreError("missing_object", "walk history: a parent is missing");
+    if (parent === MISSING) throw this.#missing(this.#childOf(index), "parent");
     return parent;
   }
 
@@ -284,8 +284,17 @@ export class CommitColumns {
     }
   }
 
+  /** Row of the commit that has this parent. */
+  #childOf(index: number): number {
+    let row = 0;
+    while (row + 1 < this.#rows && this.parentsFrom(row + 1) <= index) row++;
+    return row;
+  }
+
   #missing(row: number, what: string): GitStoreError {
     const oid = this.#numbers.oidOf(this.numberOf(row));
-    return new GitStoreError("missing_object", `walk commit ${oid}: its ${what} is missing`, { oid });
+    return new GitStoreError("missing_object", `walk commit ${oid}: its ${what} is not in the store`, {
+      oid,
+    });
   }
 }
