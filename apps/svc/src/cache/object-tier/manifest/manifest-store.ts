@@ -1,0 +1,58 @@
+import type { RepositoryId } from "../../../access/repository-id.ts";
+import type { Manifest, ManifestContent } from "./manifest.ts";
+
+/**
+ * Manifests of all repositories in the bucket.
+ *
+ * A manifest is used only if its HMAC fits this service, code host, repository, generation and epoch, and its epoch is not
+ * lower than the known one. Any other one counts as absent; it is logged and counted once.
+ */
+export interface ManifestStore {
+  /** The manifest that this process has read or written last. Sends no request. */
+  known(id: RepositoryId): Manifest | undefined;
+  /**
+   * Asks the bucket for the manifest, with a conditional GET. Concurrent callers share one request. The first call for a
+   * repository always asks.
+   *
+   * @param maxAgeMs a manifest that was asked for within this time is not asked for again; default 0
+   * @returns undefined: there is none that can be used
+   * @throws ObjectStoreError if the bucket does not answer
+   */
+  current(
+    id: RepositoryId,
+    options: { readonly maxAgeMs?: number; readonly signal?: AbortSignal },
+  ): Promise<Manifest | undefined>;
+  /**
+   * Changes a manifest: reads it, applies the change, and replaces it with a conditional put. Repeats that if another instance
+   * was faster. Changes of one repository that wait are written together.
+   *
+   * @param change called with the content to start from, possibly several times; returns undefined to write nothing
+   * @param fence fencing number of the caller's lease; 0 without a lease
+   * @returns the manifest that has the change; undefined if the change returned undefined
+   * @throws ObjectStoreError if the bucket does not answer; EpochChanged if the repository was purged since the caller read
+   *   `epoch`; FenceLost if a later holder of the lease has written
+   */
+  update(
+    id: RepositoryId,
+    options: { readonly epoch: number; readonly fence?: number; readonly signal?: AbortSignal },
+    change: (content: ManifestContent) => ManifestContent | undefined,
+  ): Promise<Manifest | undefined>;
+  /** Replaces the manifest by one of this higher epoch without objects. Their names become tombstones. */
+  reset(id: RepositoryId, epoch: number): Promise<void>;
+}
+
+/** The repository was purged or removed while something was about to be written for it. */
+export class EpochChanged extends Error {
+  constructor() {
+    super("the repository was purged while its data was being written to the bucket");
+    this.name = "EpochChanged";
+  }
+}
+
+/** Another instance has the lease now, and has written with it. */
+export class FenceLost extends Error {
+  constructor() {
+    super("another instance has taken the lease of the repository");
+    this.name = "FenceLost";
+  }
+}
