@@ -8,6 +8,7 @@ export type {
   ListOptions,
   ListedObject,
   ObjectInfo,
+  ObjectSource,
   ObjectStore,
   OpenUpload,
   Page,

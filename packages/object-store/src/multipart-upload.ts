@@ -1,6 +1,6 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { ObjectStoreError } from "./errors.ts";
-import type { WriteCondition, Written } from "./object-store.ts";
+import type { ObjectSource, WriteCondition, Written } from "./object-store.ts";
 
 /** Bytes of one part. S3 takes 5 MiB to 5 GiB, and a maximum of 10,000 parts. */
 export const PART_BYTES = 8 << 20;
@@ -34,7 +34,7 @@ export interface MultipartOptions {
 }
 
 /** A file whose content is about to be written to the store. The caller must close it. */
-export class UploadSource {
+export class FileSource implements ObjectSource {
   readonly length: number;
   readonly #file: FileHandle;
   readonly #changedAt: bigint;
@@ -47,11 +47,11 @@ export class UploadSource {
     this.#changedAt = changedAt;
   }
 
-  static async open(path: string): Promise<UploadSource> {
+  static async open(path: string): Promise<FileSource> {
     const file = await open(path, "r");
     try {
       const { size, mtimeNs } = await file.stat({ bigint: true });
-      return new UploadSource(path, file, Number(size), mtimeNs);
+      return new FileSource(path, file, Number(size), mtimeNs);
     } catch (error) {
       await file.close();
       throw error;
@@ -91,7 +91,7 @@ export class UploadSource {
 
 /** Uploads a file in parts. The condition is that of the completion: S3 ignores one at the creation. */
 export async function uploadInParts(
-  source: UploadSource,
+  source: ObjectSource,
   requests: MultipartRequests,
   options: MultipartOptions,
 ): Promise<Written> {
@@ -99,7 +99,7 @@ export async function uploadInParts(
   let completing = false;
   try {
     const parts = await sendParts(source, uploadId, requests, options);
-    await source.checkUnchanged();
+    await source.checkUnchanged?.();
     options.signal?.throwIfAborted();
     completing = true;
     return await requests.complete(uploadId, parts, options.condition);
@@ -112,7 +112,7 @@ export async function uploadInParts(
 }
 
 async function sendParts(
-  source: UploadSource,
+  source: ObjectSource,
   uploadId: string,
   requests: MultipartRequests,
   options: MultipartOptions,

@@ -159,6 +159,23 @@ export function checkObjectStore(store: () => ObjectStore): void {
     }
   });
 
+  it("writes from a source that is not a file, and nothing of one that fails", async () => {
+    const content = randomBytes(2 * PART_BYTES + 3);
+    const source = (failAt = Infinity) => ({
+      length: content.length,
+      read: (buffer: Uint8Array, position: number): Promise<void> => {
+        if (position >= failAt) return Promise.reject(new Error("damaged"));
+        buffer.set(content.subarray(position, position + buffer.length));
+        return Promise.resolve();
+      },
+    });
+    assert.equal((await store().putLarge("source/a", source())).length, content.length);
+    assert.ok((await bytesOf(await store().get("source/a"))).equals(content));
+    await assert.rejects(store().putLarge("source/b", source(PART_BYTES)), /damaged/);
+    await assert.rejects(store().head("source/b"), faultWith("missing"));
+    assert.deepEqual((await store().listUploads("source/b")).entries, []);
+  });
+
   it("completes a multipart upload only under its condition", async () => {
     const file = await randomFile(PART_BYTES + 1);
     try {

@@ -63,6 +63,15 @@ export interface PutLargeOptions extends PutOptions {
   readonly alwaysInParts?: boolean;
 }
 
+/** Content of an object that is about to be written. Reading a part of it again gives the same bytes. */
+export interface ObjectSource {
+  readonly length: number;
+  /** Fills a buffer from a position, which is a multiple of the size of a part. @throws any error, which ends the write */
+  read(buffer: Uint8Array, position: number): Promise<void>;
+  /** Called before the object appears. @throws if what was read is not the content any more */
+  checkUnchanged?(): Promise<void>;
+}
+
 export interface Written {
   readonly etag: string;
 }
@@ -112,12 +121,13 @@ export interface ObjectStore {
    * Writes the content of a file, in parts and concurrently. The object appears when all of it is there. Failed uploads are
    * aborted.
    *
-   * @param path a file that does not change during the upload; if its length changes, the upload fails with `damaged`
-   * @throws ObjectStoreError `condition_failed`; a system error if the file cannot be read
+   * @param source path of a file that does not change during the upload (if its length changes, the upload fails with
+   *   `damaged`), or where else the content comes from
+   * @throws ObjectStoreError `condition_failed`; a system error if the file cannot be read; errors of the source
    */
   putLarge(
     key: string,
-    path: string,
+    source: string | ObjectSource,
     options?: PutLargeOptions,
   ): Promise<Written & { readonly length: number }>;
   /**

@@ -1,6 +1,6 @@
 import { hash, webcrypto } from "node:crypto";
 import { ObjectStoreError } from "./errors.ts";
-import { PART_BYTES, UploadSource, uploadInParts, type SentPart } from "./multipart-upload.ts";
+import { PART_BYTES, FileSource, uploadInParts, type SentPart } from "./multipart-upload.ts";
 import { ObjectBody, checkedBody } from "./object-body.ts";
 import { checkKey } from "./object-key.ts";
 import type {
@@ -11,6 +11,7 @@ import type {
   ListedObject,
   ListOptions,
   ObjectInfo,
+  ObjectSource,
   ObjectStore,
   OpenUpload,
   Page,
@@ -156,39 +157,48 @@ export class S3ObjectStore implements ObjectStore {
 
   async putLarge(
     key: string,
-    path: string,
+    source: string | ObjectSource,
     options: PutLargeOptions = {},
   ): Promise<Written & { readonly length: number }> {
     checkKey(key);
-    const { condition, traffic = "bulk", signal, alwaysInParts = false } = options;
-    const source = await UploadSource.open(path);
+    if (typeof source !== "string") return await this.#putFrom(key, source, options);
+    const file = await FileSource.open(source);
     try {
-      // An upload without a part cannot be completed.
-      if (source.length === 0 || (source.length <= this.#partBytes && !alwaysInParts)) {
-        const bytes = Buffer.allocUnsafeSlow(source.length);
-        await source.read(bytes, 0);
-        await source.checkUnchanged();
-        return { ...(await this.put(key, bytes, { ...options, traffic })), length: source.length };
-      }
-      const requests = {
-        create: () => this.#createUpload(key, signal),
-        sendPart: (uploadId: string, number: number, bytes: Uint8Array, ended: AbortSignal) =>
-          this.#sendPart(key, { uploadId, number }, bytes, traffic, ended),
-        complete: (uploadId: string, parts: readonly SentPart[]) =>
-          this.#completeUpload(key, uploadId, parts, condition, signal),
-        // The caller's signal may have ended the upload; its parts go all the same.
-        abort: (uploadId: string) => this.abortUpload({ key, uploadId }),
-      };
-      const written = await uploadInParts(source, requests, {
-        condition,
-        parallel: this.#parallel,
-        partBytes: this.#partBytes,
-        signal,
-      });
-      return { ...written, length: source.length };
+      return await this.#putFrom(key, file, options);
     } finally {
-      await source.close();
+      await file.close();
     }
+  }
+
+  async #putFrom(
+    key: string,
+    source: ObjectSource,
+    options: PutLargeOptions,
+  ): Promise<Written & { readonly length: number }> {
+    const { condition, traffic = "bulk", signal, alwaysInParts = false } = options;
+    // An upload without a part cannot be completed.
+    if (source.length === 0 || (source.length <= this.#partBytes && !alwaysInParts)) {
+      const bytes = Buffer.allocUnsafeSlow(source.length);
+      await source.read(bytes, 0);
+      await source.checkUnchanged?.();
+      return { ...(await this.put(key, bytes, { ...options, traffic })), length: source.length };
+    }
+    const requests = {
+      create: () => this.#createUpload(key, signal),
+      sendPart: (uploadId: string, number: number, bytes: Uint8Array, ended: AbortSignal) =>
+        this.#sendPart(key, { uploadId, number }, bytes, traffic, ended),
+      complete: (uploadId: string, parts: readonly SentPart[]) =>
+        this.#completeUpload(key, uploadId, parts, condition, signal),
+      // The caller's signal may have ended the upload; its parts go all the same.
+      abort: (uploadId: string) => this.abortUpload({ key, uploadId }),
+    };
+    const written = await uploadInParts(source, requests, {
+      condition,
+      parallel: this.#parallel,
+      partBytes: this.#partBytes,
+      signal,
+    });
+    return { ...written, length: source.length };
   }
 
   async delete(key: string, options: CallOptions & { readonly ifMatch?: string } = {}): Promise<void> {
