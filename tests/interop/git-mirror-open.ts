@@ -28,6 +28,6 @@ export function openMirror({ root, threads, clock = systemClock }: MirrorOptions
     storage: storage.repository(ID),
     threads,
     onDamagedIndex: () => undefined,
-    onFilled: () => undefined,
+    onChanged: () => undefined,
   });
 }

@@ -1,7 +1,8 @@
 export { isDamage, mayBeDamage } from "./mirror/damage.ts";
 export { SURVEYED_PREFIXES, type Fill } from "./mirror/fill.ts";
 export { IdleDetector, type IdleDetectorOptions } from "./mirror/idle-detector.ts";
-export { createMirror, type Mirror, type MirrorParts } from "./mirror/mirror.ts";
+export type { Adoption, AdoptionResult } from "./mirror/adoption.ts";
+export { createMirror, type Mirror, type MirrorChange, type MirrorParts } from "./mirror/mirror.ts";
 export { shareHistory, type MirrorView } from "./mirror/mirror-view.ts";
 export type { Mirrors } from "./mirror/mirrors.ts";
 export type { Repairs } from "./mirror/repairs.ts";
@@ -19,15 +20,23 @@ export type { RecentTips, TipSource } from "./responder/tips.ts";
 export { FileMirrorStorage } from "./file-storage/file-mirror-storage.ts";
 export type { FileMirrorStorageParts } from "./file-storage/parts.ts";
 export type {
+  CommitOptions,
   MirrorStorage,
+  PackFileKind,
   RepackOptions,
   RepackResult,
   RepairResult,
   RepositoryStorage,
+  RetainedRef,
+  SnapshotPack,
+  StagedPack,
+  StagingFolder,
   StorageChange,
+  StorageSnapshot,
   StorageVersion,
   StoredRepository,
 } from "./storage/contract.ts";
+export { WANTED_PREFIX, mergeRefs } from "./storage/refs.ts";
 export type { RepositoryId } from "./storage/repository-id.ts";
 export { JobFailure, type JobRunner } from "./threads/job.ts";
 export { createMirrorThreads, type MirrorThreads } from "./threads/mirror-threads.ts";

@@ -1,12 +1,14 @@
 import type { Clock } from "@devplat/base";
 import type { IdleDetector } from "./mirror/idle-detector.ts";
 import { Maintenance } from "./mirror/maintenance.ts";
+import type { MirrorChange } from "./mirror/mirror.ts";
 import { Mirrors } from "./mirror/mirrors.ts";
 import { Repairs } from "./mirror/repairs.ts";
 import { MirrorResponder } from "./responder/mirror-responder.ts";
 import { MirrorLookup } from "./responder/object-lookup.ts";
 import { Reachability } from "./responder/reachability.ts";
 import type { MirrorStorage } from "./storage/contract.ts";
+import type { RepositoryId } from "./storage/repository-id.ts";
 import type { MirrorThreads } from "./threads/mirror-threads.ts";
 
 export interface MirrorSetParts {
@@ -17,6 +19,10 @@ export interface MirrorSetParts {
   readonly idle: IdleDetector;
   /** Milliseconds for which objects of dropped refs are retained. Infinity: for ever. */
   readonly pruneAfterMs: number;
+  /** Whether this process repacks a repository. Default: it does. */
+  readonly mayRepack?: (id: RepositoryId) => Promise<boolean>;
+  /** Called after each change of a mirror. Default: nothing. */
+  readonly onChanged?: (id: RepositoryId, change: MirrorChange) => void;
   /** Called after a failed repack. `key` is `owner/name`. */
   readonly onRepackFailure: (key: string, error: unknown) => Promise<void>;
   /** Called with the name of an index file that was damaged. The mirror writes it again. */
@@ -39,13 +45,15 @@ export interface MirrorSet {
 
 export function createMirrorSet(parts: MirrorSetParts): MirrorSet {
   const { storage, threads, clock, idle, pruneAfterMs, onRepackFailure, onDamagedIndex } = parts;
+  const { mayRepack = () => Promise.resolve(true), onChanged = () => undefined } = parts;
   const maintenance = new Maintenance({
     idle,
     pruneAfterMs,
+    mayRepack,
     onFailure: onRepackFailure,
     onIdle: () => threads.maintenance.rest(),
   });
-  const mirrors = new Mirrors({ storage, threads, maintenance, onDamagedIndex });
+  const mirrors = new Mirrors({ storage, threads, maintenance, onDamagedIndex, onChanged });
   const repairs = new Repairs(mirrors, clock);
   const reachability = new Reachability();
   return {

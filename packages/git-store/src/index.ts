@@ -17,6 +17,8 @@ export { Repository, type Head, type InitOptions } from "./repository/repository
 export type { Ref } from "./repository/packed-refs.ts";
 export { isRefName } from "./repository/ref-name.ts";
 export type { Lock, LockOptions } from "./repository/lock-file.ts";
+export { temporaryName } from "./repository/leftovers.ts";
+export { syncFile } from "./durable.ts";
 export { onSlice } from "./slices.ts";
 export { IndexWorkers, type IndexWorkersOptions } from "./index-pack/workers.ts";
 export { ReachabilityIndex, type CoverOptions } from "./reachability/reachability-index.ts";

@@ -1,5 +1,12 @@
 import type { IndexedPack, Lock, Ref, Repository } from "@devplat/git-store";
-import type { ReceiveOptions, StorageChange } from "../storage/contract.ts";
+import type {
+  CommitOptions,
+  ReceiveOptions,
+  StagedPack,
+  StagingFolder,
+  StorageChange,
+  StorageSnapshot,
+} from "../storage/contract.ts";
 import { oidsToRetain } from "../storage/refs.ts";
 import { PacksKnownSound } from "./packs-known-sound.ts";
 import type { FillJournal } from "./fill-journal.ts";
@@ -17,7 +24,8 @@ export interface FileChangeParts extends FileRepositoryParts {
 /** A change of a repository in a folder. It holds the fill lock. */
 export class FileChange implements StorageChange {
   readonly #parts: FileChangeParts;
-  #state: "begun" | "receiving" | "committed" = "begun";
+  #state: "begun" | "adding" | "committed" = "begun";
+  #hasNewGraph = false;
 
   constructor(parts: FileChangeParts) {
     this.#parts = parts;
@@ -28,10 +36,9 @@ export class FileChange implements StorageChange {
   }
 
   async receivePack(pack: AsyncIterable<Uint8Array>, options: ReceiveOptions): Promise<IndexedPack> {
-    const { repository, journal, threads, detectCollisions } = this.#parts;
+    const { repository, threads, detectCollisions } = this.#parts;
     const { signal, maxAheadBytes } = options;
-    await journal.begin(repository.objects.packs.map(({ name }) => name));
-    this.#state = "receiving";
+    await this.#beginAdding();
     return await repository.receivePack(pack, {
       workers: threads.index,
       signal,
@@ -40,28 +47,63 @@ export class FileChange implements StorageChange {
     });
   }
 
-  async commit(refs: ReadonlyMap<string, Ref>): Promise<void> {
+  async adoptPacks(folder: StagingFolder, packs: readonly StagedPack[]): Promise<void> {
+    if (packs.length === 0) return;
+    const { repository } = this.#parts;
+    await this.#beginAdding();
+    const { adoptPacks } = await import("./adopt-packs.ts");
+    this.#hasNewGraph = await adoptPacks(repository.path, folder.path, packs);
+    repository.objects.refresh();
+  }
+
+  async snapshot(): Promise<StorageSnapshot> {
+    const { snapshotOf } = await import("./snapshot.ts");
+    return await snapshotOf(this.#parts.repository, this.refs);
+  }
+
+  async commit(
+    refs: ReadonlyMap<string, Ref>,
+    { removed = [], retained = [] }: CommitOptions = {},
+  ): Promise<void> {
     const { repository, journal, clock } = this.#parts;
-    const isFill = this.#state === "receiving";
-    await new RetainedRefs(repository.path).add(oidsToRetain(this.refs, refs), clock.now());
+    const isFill = this.#state === "adding";
+    const retainedRefs = new RetainedRefs(repository.path);
+    await retainedRefs.merge(retained);
+    await retainedRefs.add(oidsToRetain(this.refs, refs), clock.now());
     // The journal ends before refs are written: packs that refs name must not be removed. After a crash between the two,
     // the objects have no refs.
     if (isFill) await journal.end();
     await repository.replaceRefs(refs.values());
     this.#state = "committed";
-    if (!isFill) return;
+    if (removed.length > 0) await this.#removePacks(removed, refs);
+    else if (!isFill) return;
     await new PacksKnownSound(repository.path).recordAll(repository.objects.packs.map(({ name }) => name));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const { repository, journal, lock } = this.#parts;
     try {
-      if (this.#state === "receiving") {
+      if (this.#state === "adding") {
         await journal.undo();
         repository.objects.refresh();
       }
     } finally {
       await lock[Symbol.asyncDispose]();
     }
+  }
+
+  async #removePacks(names: readonly string[], refs: ReadonlyMap<string, Ref>): Promise<void> {
+    const { repository } = this.#parts;
+    // It may name commits of the removed packs, which stock git reports. One that was adopted names none.
+    if (!this.#hasNewGraph) await repository.removeCommitGraph();
+    for (const name of names) await repository.removePack(name);
+    // Processes that have the repository open read its packs again when this file changes.
+    await repository.replaceRefs(refs.values());
+  }
+
+  async #beginAdding(): Promise<void> {
+    const { repository, journal } = this.#parts;
+    await journal.begin(repository.objects.packs.map(({ name }) => name));
+    this.#state = "adding";
   }
 }

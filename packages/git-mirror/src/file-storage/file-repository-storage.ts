@@ -14,10 +14,9 @@ import { FillJournal } from "./fill-journal.ts";
 import { FILL_LOCK_WAIT_MS, FileRepository } from "./file-repository.ts";
 import { checkIntegrity } from "./integrity-check.ts";
 import { DATABASE_MEMORY, openExisting, versionOf } from "./open-repository.ts";
+import { PACK_NAME } from "./pack-name.ts";
 import type { FileMirrorStorageParts } from "./parts.ts";
 import type { RemovedFolder } from "./removed-folder.ts";
-
-const PACK_NAME = /^pack-(?:[0-9a-f]{40}|[0-9a-f]{64})$/u;
 
 /** Suffix of the folder of a repository. */
 export const SUFFIX = ".git";

@@ -1,6 +1,12 @@
 import type { ObjectFormat } from "@devplat/git-protocol";
 import type { ObjectDatabase, Ref, Repository } from "@devplat/git-store";
-import type { RepackOptions, RepackResult, StorageChange, StoredRepository } from "../storage/contract.ts";
+import type {
+  RepackOptions,
+  RepackResult,
+  StagingFolder,
+  StorageChange,
+  StoredRepository,
+} from "../storage/contract.ts";
 import { PacksKnownSound } from "./packs-known-sound.ts";
 import { FillJournal } from "./fill-journal.ts";
 import type { FileRepositoryParts } from "./parts.ts";
@@ -35,6 +41,11 @@ export class FileRepository implements StoredRepository {
     const moved: string[] = [];
     for (const file of files) if (await quarantineFile(this.#repository.path, file)) moved.push(file);
     return moved;
+  }
+
+  async stage(): Promise<StagingFolder> {
+    const { makeStagingFolder } = await import("./staging.ts");
+    return await makeStagingFolder(this.#repository.path);
   }
 
   async beginChange(signal: AbortSignal): Promise<StorageChange> {

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { GitStoreError, type Lock, type PreparedRepack, type Ref, type Repository } from "@devplat/git-store";
 import { discardRepack, publishRepack } from "@devplat/git-store/repack";
 import { FillJournal } from "./fill-journal.ts";
-import { RetainedRefs, type RetainedRef } from "./retained-refs.ts";
-import type { RepackOptions, RepackResult } from "../storage/contract.ts";
+import { RetainedRefs } from "./retained-refs.ts";
+import type { RepackOptions, RepackResult, RetainedRef } from "../storage/contract.ts";
 import type { JobRunner } from "../threads/job.ts";
 import { WANTED_PREFIX } from "../storage/refs.ts";
 
@@ -21,7 +21,7 @@ export interface FileRepackOptions extends RepackOptions {
   readonly now: number;
 }
 
-const NOTHING: RepackResult = { merged: 0, dropped: 0 };
+const NOTHING: RepackResult = { merged: 0, dropped: 0, pack: undefined, replaced: [] };
 
 /**
  * Merges the packs of a repository as `git repack --geometric` does, and sometimes drops objects that the upstream dropped
@@ -86,7 +86,8 @@ async function publish(
   if (!(await publishRepack(repository.path, prepared, beforeRemoval))) return NOTHING;
   // Also if they did not change: processes that have the repository open read its packs again when this file changes.
   await write();
-  return { merged: prepared.replaces.length, dropped: prepared.dropped };
+  const { name: pack, replaces: replaced, dropped } = prepared;
+  return { merged: replaced.length, dropped, pack, replaced };
 }
 
 async function lockIfFree(repository: Repository): Promise<Lock | undefined> {

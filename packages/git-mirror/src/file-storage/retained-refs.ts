@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { RetainedRef } from "../storage/contract.ts";
 import { quarantineFile } from "./quarantine.ts";
 import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 
@@ -6,13 +7,6 @@ import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 const FILE = "former-tips.json";
 /** Maximum number of entries: 8192 take 0.7 MB. The oldest are dropped first, and the next pruning drops their objects. */
 const MAX_ENTRIES = 8192;
-
-/** A former tip, or an object that was wanted by its id. */
-export interface RetainedRef {
-  readonly oid: string;
-  /** Time when the upstream showed another id for it, or none; milliseconds since the epoch. */
-  readonly since: number;
-}
 
 export interface RetainedRefsContent {
   /** Oldest first. */
@@ -47,11 +41,19 @@ export class RetainedRefs {
 
   /** Adds ids as the newest entries. */
   async add(oids: Iterable<string>, now: number): Promise<void> {
-    const added = new Set(oids);
-    if (added.size === 0) return;
+    await this.merge([...new Set(oids)].map((oid) => ({ oid, since: now })));
+  }
+
+  /** Adds entries. Of two for one id the later one stays. */
+  async merge(added: readonly RetainedRef[]): Promise<void> {
     const { tips, prunedAt } = await this.read();
-    const kept = tips.filter(({ oid }) => !added.has(oid));
-    await this.write({ tips: [...kept, ...[...added].map((oid) => ({ oid, since: now }))], prunedAt });
+    const latest = new Map<string, RetainedRef>();
+    for (const each of [...tips, ...added]) {
+      if ((latest.get(each.oid)?.since ?? -Infinity) <= each.since) latest.set(each.oid, each);
+    }
+    const merged = [...latest.values()].toSorted((a, b) => a.since - b.since);
+    const isSame = merged.length === tips.length && merged.every((each, at) => each === tips[at]);
+    if (!isSame) await this.write({ tips: merged, prunedAt });
   }
 }
 

@@ -1,5 +1,6 @@
 import { Serializer } from "@devplat/base/serializer";
 import type { IdleDetector } from "./idle-detector.ts";
+import type { RepositoryId } from "../storage/repository-id.ts";
 import type { Mirror } from "./mirror.ts";
 
 /** Minimum number of packs to merge. An object look-up in this many small packs takes microseconds. */
@@ -9,6 +10,8 @@ export interface MaintenanceParts {
   readonly idle: IdleDetector;
   /** Milliseconds for which objects of dropped refs are retained. Infinity: for ever. */
   readonly pruneAfterMs: number;
+  /** Whether this process repacks the repository. If not, another one that shares its packs does it. */
+  readonly mayRepack: (id: RepositoryId) => Promise<boolean>;
   /** Called after a failed repack. */
   readonly onFailure: (key: string, error: unknown) => Promise<void>;
   /** Called when no mirror waits any more. */
@@ -28,9 +31,9 @@ export class Maintenance {
   }
 
   /** Repacks the mirror when it is idle. For use after a fill. */
-  schedule(key: string, mirror: Pick<Mirror, "repack">): void {
-    if (this.#running.has(key) || this.#ended.signal.aborted) return;
-    this.#running.set(key, this.#run(key, mirror));
+  schedule(id: RepositoryId, mirror: Pick<Mirror, "repack">): void {
+    if (this.#running.has(id.key) || this.#ended.signal.aborted) return;
+    this.#running.set(id.key, this.#run(id, mirror));
   }
 
   /** Waits for all scheduled repacks. */
@@ -43,15 +46,16 @@ export class Maintenance {
     this.#ended.abort(new Error("the service is stopping"));
   }
 
-  async #run(key: string, mirror: Pick<Mirror, "repack">): Promise<void> {
-    await this.#repack(key, mirror);
-    this.#running.delete(key);
+  async #run(id: RepositoryId, mirror: Pick<Mirror, "repack">): Promise<void> {
+    await this.#repack(id, mirror);
+    this.#running.delete(id.key);
     if (this.#running.size === 0) await this.#parts.onIdle();
   }
 
-  async #repack(key: string, mirror: Pick<Mirror, "repack">): Promise<void> {
+  async #repack(id: RepositoryId, mirror: Pick<Mirror, "repack">): Promise<void> {
     const { signal } = this.#ended;
-    const { idle, pruneAfterMs, onFailure } = this.#parts;
+    const { idle, pruneAfterMs, mayRepack, onFailure } = this.#parts;
+    const { key } = id;
     try {
       await idle.wait(key, signal);
     } catch {
@@ -60,7 +64,7 @@ export class Maintenance {
     await this.#turns.run(async () => {
       if (signal.aborted) return;
       try {
-        await mirror.repack({ pruneAfterMs, minPacks: MIN_PACKS });
+        if (await mayRepack(id)) await mirror.repack({ pruneAfterMs, minPacks: MIN_PACKS });
       } catch (error) {
         if (!signal.aborted) await onFailure(key, error);
       }

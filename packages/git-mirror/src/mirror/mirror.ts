@@ -6,10 +6,13 @@ import type {
   RepackResult,
   RepairResult,
   RepositoryStorage,
+  StagingFolder,
   StorageChange,
+  StorageSnapshot,
   StoredRepository,
 } from "../storage/contract.ts";
 import type { MirrorThreads } from "../threads/mirror-threads.ts";
+import { adoptInChange, type Adoption, type AdoptionResult } from "./adoption.ts";
 import { refsAfter, type Fill } from "./fill.ts";
 import { MirrorReader } from "./mirror-reader.ts";
 import type { MirrorView } from "./mirror-view.ts";
@@ -19,13 +22,24 @@ const LOCAL_AHEAD_BYTES = 4 * 1024 * 1024;
 /** Threads end after a pack with more objects, which frees their memory. Starting others takes 0.2 s of CPU. */
 const LARGE_PACK_OBJECTS = 50_000;
 
+/**
+ * Change of a mirror that others may want to share.
+ * - `filled`: it has a new pack, or new refs, from the upstream.
+ * - `adopted`: it has packs or refs of a shared state.
+ * - `repacked`: a merged pack replaced others.
+ */
+export type MirrorChange =
+  | { readonly kind: "filled" }
+  | { readonly kind: "adopted" }
+  | { readonly kind: "repacked"; readonly result: RepackResult };
+
 export interface MirrorParts {
   readonly storage: RepositoryStorage;
   readonly threads: Pick<MirrorThreads, "index" | "checks">;
   /** Called with the name of an index file that was damaged. The mirror writes it again. */
   readonly onDamagedIndex: (file: string) => void;
-  /** Called after each fill that brought a pack. */
-  readonly onFilled: () => void;
+  /** Called after each change. */
+  readonly onChanged: (change: MirrorChange) => void;
 }
 
 /**
@@ -117,11 +131,60 @@ export class Mirror {
    */
   async repack(options: Omit<RepackOptions, "signal">): Promise<RepackResult> {
     const repository = await this.#reader.current();
-    if (repository === undefined) return { merged: 0, dropped: 0 };
+    if (repository === undefined) return { merged: 0, dropped: 0, pack: undefined, replaced: [] };
     using _ = this.#reader.keepOpen();
     const result = await repository.repack({ ...options, signal: this.#ended.signal });
     if (result.merged > 0) await this.#reader.current();
+    if (result.pack !== undefined) this.#parts.onChanged({ kind: "repacked", result });
     return result;
+  }
+
+  /** Object format of the stored data. Undefined: there is none. @throws as {@link view} */
+  async format(): Promise<ObjectFormat | undefined> {
+    return (await this.#reader.current())?.format;
+  }
+
+  /** Makes a folder for the files of an {@link Adoption}. A mirror of another format is removed. */
+  async stage(format: ObjectFormat): Promise<StagingFolder> {
+    this.#ended.signal.throwIfAborted();
+    return await (await this.#reader.forChange(format)).stage();
+  }
+
+  /**
+   * Takes in packs and refs that other mirrors share. Fills and adoptions run one after another. Readers see the mirror of
+   * before or of after.
+   *
+   * @throws GitStoreError, JobFailure, a system error. The mirror is then as before.
+   */
+  async adopt(adoption: Adoption): Promise<AdoptionResult> {
+    using _ = this.#reader.keepOpen();
+    return await this.#changes.run(async () => {
+      const { signal } = this.#ended;
+      signal.throwIfAborted();
+      const repository = await this.#reader.forChange(adoption.format);
+      await using change = await repository.beginChange(signal);
+      const result = await adoptInChange(adoption, repository, change, this.#parts.threads.checks);
+      if (result.kind === "incomplete") return result;
+      await this.#reader.current();
+      this.#parts.onChanged({ kind: "adopted" });
+      return result;
+    });
+  }
+
+  /**
+   * Packs and refs of the mirror, after fills and adoptions that wait. The caller must dispose the result.
+   *
+   * @returns undefined if nothing is stored
+   */
+  async snapshot(): Promise<(StorageSnapshot & { readonly format: ObjectFormat }) | undefined> {
+    using _ = this.#reader.keepOpen();
+    return await this.#changes.run(async () => {
+      this.#ended.signal.throwIfAborted();
+      const repository = await this.#reader.current();
+      if (repository === undefined) return undefined;
+      await using change = await repository.beginChange(this.#ended.signal);
+      return { ...(await change.snapshot()), format: repository.format };
+    });
   }
 
   /** Whether a pack is damaged. Reads all of them. */
@@ -169,7 +232,7 @@ export class Mirror {
   /** @param arrived called when the whole pack is on this machine */
   async #fill(fill: Fill, arrived: () => void): Promise<void> {
     const { open, format, wants, ifEmpty = false, isLocal = false } = fill;
-    const { threads, onFilled } = this.#parts;
+    const { threads, onChanged } = this.#parts;
     const { signal } = this.#ended;
     signal.throwIfAborted();
     const repository = await this.#reader.forChange(format);
@@ -192,7 +255,7 @@ export class Mirror {
     signal.throwIfAborted();
     await change.commit(refs);
     await this.#reader.current();
-    onFilled();
+    onChanged({ kind: "filled" });
   }
 
   /** Writes refs for wants that are here without one: a process was killed during their fill, or a branch was reset to them. */
@@ -203,6 +266,7 @@ export class Mirror {
     await this.#checkConnectivity(repository, undefined, fill.wants, refs);
     await change.commit(refs);
     await this.#reader.current();
+    this.#parts.onChanged({ kind: "filled" });
   }
 
   /** Checks a pack, if there is one, and writes bitmaps of the refs. */

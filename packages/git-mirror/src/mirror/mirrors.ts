@@ -2,7 +2,7 @@ import type { MirrorStorage } from "../storage/contract.ts";
 import type { RepositoryId } from "../storage/repository-id.ts";
 import type { MirrorThreads } from "../threads/mirror-threads.ts";
 import type { Maintenance } from "./maintenance.ts";
-import { createMirror, type Mirror } from "./mirror.ts";
+import { createMirror, type Mirror, type MirrorChange } from "./mirror.ts";
 
 /** Maximum number of mirrors with open files. The least recently used are closed; opening them again takes time. */
 const MAX_OPEN = 64;
@@ -13,6 +13,8 @@ export interface MirrorsParts {
   readonly maintenance: Maintenance;
   /** Called with the name of an index file that was damaged. The mirror writes it again. */
   readonly onDamagedIndex: (file: string) => void;
+  /** Called after each change of a mirror. */
+  readonly onChanged: (id: RepositoryId, change: MirrorChange) => void;
 }
 
 /** Mirrors of all repositories of a process. */
@@ -65,12 +67,15 @@ export class Mirrors {
   }
 
   #create(id: RepositoryId): Mirror {
-    const { storage, threads, maintenance, onDamagedIndex } = this.#parts;
+    const { storage, threads, maintenance, onDamagedIndex, onChanged } = this.#parts;
     const mirror: Mirror = createMirror({
       storage: storage.repository(id),
       threads,
       onDamagedIndex,
-      onFilled: () => maintenance.schedule(id.key, mirror),
+      onChanged: (change) => {
+        if (change.kind !== "repacked") maintenance.schedule(id, mirror);
+        onChanged(id, change);
+      },
     });
     return mirror;
   }

@@ -78,6 +78,8 @@ export interface StoredRepository {
   refs(): Promise<ReadonlyMap<string, Ref>>;
   /** Moves damaged index files away that `objects` or its graph reported. @returns those that were still there */
   quarantineIndexes(files: readonly string[]): Promise<string[]>;
+  /** Makes an empty folder for files that are being prepared, on the file system of the packs. */
+  stage(): Promise<StagingFolder>;
   /** Begins a change. Waits for the change of another process. Undoes a change that a killed process left. */
   beginChange(signal: AbortSignal): Promise<StorageChange>;
   /**
@@ -100,8 +102,67 @@ export interface StorageChange extends AsyncDisposable {
    * @throws GitStoreError, a system error, an error of the iterable
    */
   receivePack(pack: AsyncIterable<Uint8Array>, options: ReceiveOptions): Promise<IndexedPack>;
+  /**
+   * Takes in packs without indexing them. Then `objects` has them. The caller has verified every byte of their files. Packs
+   * that are here already are skipped. The first of the packs is the oldest. The caller checks connectivity before the commit.
+   *
+   * @param folder has the files. They are moved away.
+   */
+  adoptPacks(folder: StagingFolder, packs: readonly StagedPack[]): Promise<void>;
+  /**
+   * Returns the packs and refs of before the change. Their files stay readable until the result is disposed, also after the
+   * packs were replaced.
+   */
+  snapshot(): Promise<StorageSnapshot>;
   /** Makes the change permanent. Refs of before whose names or values are gone become retained refs. */
-  commit(refs: ReadonlyMap<string, Ref>): Promise<void>;
+  commit(refs: ReadonlyMap<string, Ref>, options?: CommitOptions): Promise<void>;
+}
+
+/** Kind of a file of a pack. `graph` is the commit-graph of the repository with the pack. */
+export type PackFileKind = "pack" | "idx" | "rev" | "bitmap" | "graph";
+
+/** Folder for files that are being prepared. Disposing removes it. After a crash the next start removes it. */
+export interface StagingFolder extends AsyncDisposable {
+  readonly path: string;
+}
+
+/** A pack whose files are complete in a staging folder, as `<name>.<kind>`. */
+export interface StagedPack {
+  /** `pack-<checksum>` */
+  readonly name: string;
+  /** `pack` and `idx` are needed. The others save time. */
+  readonly kinds: readonly PackFileKind[];
+}
+
+/** A pack of a {@link StorageSnapshot}. */
+export interface SnapshotPack {
+  /** `pack-<checksum>` */
+  readonly name: string;
+  /** Paths, by kind. */
+  readonly files: Readonly<Partial<Record<PackFileKind, string>>>;
+}
+
+/** Packs and refs of a repository at one time. The packs together have all objects that the refs reach. */
+export interface StorageSnapshot extends AsyncDisposable {
+  /** Oldest first. */
+  readonly packs: readonly SnapshotPack[];
+  readonly refs: ReadonlyMap<string, Ref>;
+  /** Oldest first. */
+  readonly retainedRefs: readonly RetainedRef[];
+}
+
+/** A former tip, or an object that was wanted by its id. */
+export interface RetainedRef {
+  readonly oid: string;
+  /** Time when the upstream showed another id for it, or none; milliseconds since the epoch. */
+  readonly since: number;
+}
+
+export interface CommitOptions {
+  /** Names of packs to remove. The other packs have all objects that they and the refs refer to. Default none. */
+  readonly removed?: readonly string[];
+  /** More retained refs. Default none. */
+  readonly retained?: readonly RetainedRef[];
 }
 
 export interface ReceiveOptions {
@@ -124,6 +185,10 @@ export interface RepackResult {
   readonly merged: number;
   /** Objects that were dropped. */
   readonly dropped: number;
+  /** Name of the merged pack. Undefined: nothing was merged. */
+  readonly pack: string | undefined;
+  /** Names of the packs that it replaced. */
+  readonly replaced: readonly string[];
 }
 
 /** Result of a repair. */

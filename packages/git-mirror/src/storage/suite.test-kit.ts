@@ -1,10 +1,18 @@
 import assert from "node:assert/strict";
 import { createReadStream } from "node:fs";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { Ref } from "@devplat/git-store";
 import { git, repositories, run, tempFolder, type TempFolder } from "@devplat/testkit";
-import type { MirrorStorage, RepositoryStorage, StoredRepository } from "./contract.ts";
+import type {
+  MirrorStorage,
+  RepositoryStorage,
+  StagedPack,
+  StagingFolder,
+  StorageSnapshot,
+  StoredRepository,
+} from "./contract.ts";
 import type { RepositoryId } from "./repository-id.ts";
 
 /** Storage that the suite tests. */
@@ -42,6 +50,22 @@ async function fill(repository: StoredRepository, steps: readonly Step[]): Promi
     await change.commit(main(oid));
   }
   return names;
+}
+
+/** Copies the files of a snapshot as a download would bring them. */
+async function stageCopies(folder: StagingFolder, snapshot: StorageSnapshot): Promise<StagedPack[]> {
+  const packs: StagedPack[] = [];
+  for (const { name, files } of snapshot.packs) {
+    const kinds = Object.keys(files) as StagedPack["kinds"];
+    for (const kind of kinds) await copyFile(files[kind]!, join(folder.path, `${name}.${kind}`));
+    packs.push({ name, kinds });
+  }
+  return packs;
+}
+
+async function snapshotOf(repository: StoredRepository): Promise<StorageSnapshot> {
+  await using change = await repository.beginChange(signal);
+  return await change.snapshot();
 }
 
 /** Tests that every {@link MirrorStorage} passes. */
@@ -181,7 +205,18 @@ export function mirrorStorageSuite(implementation: string, start: () => Promise<
       const other = await opened(elsewhere());
       const earlier = await here.version();
       const options = { pruneAfterMs: Infinity, minPacks: 2, signal };
-      assert.deepEqual(await repository.repack(options), { merged: names.length, dropped: 0 });
+      const result = await repository.repack(options);
+      assert.deepEqual(
+        { ...result, pack: undefined },
+        {
+          merged: names.length,
+          dropped: 0,
+          pack: undefined,
+          replaced: result.replaced,
+        },
+      );
+      assert.deepEqual(result.replaced.toSorted(), names.toSorted());
+      assert.equal(repository.objects.packs[0]?.name, result.pack);
       assert.notEqual((await here.version())?.commit, earlier?.commit);
       assert.equal(repository.objects.packs.length, 1);
       assert.ok(other.objects.read(tip()).content.length > 0);
@@ -195,7 +230,8 @@ export function mirrorStorageSuite(implementation: string, start: () => Promise<
       const repository = await here.create("sha1");
       await fill(repository, steps);
       const options = { pruneAfterMs: Infinity, minPacks: 100, signal };
-      assert.deepEqual(await repository.repack(options), { merged: 0, dropped: 0 });
+      const nothing = { merged: 0, dropped: 0, pack: undefined, replaced: [] };
+      assert.deepEqual(await repository.repack(options), nothing);
       repository.close();
     });
 
@@ -213,6 +249,108 @@ export function mirrorStorageSuite(implementation: string, start: () => Promise<
       assert.ok((await repository.repack(options)).dropped > 0);
       assert.ok(!repository.objects.has(tip()));
       assert.ok(repository.objects.has(steps[0]!.oid));
+      repository.close();
+    });
+
+    it("a snapshot has the packs in their order and the refs, and survives a repack", async () => {
+      const repository = await here.create("sha1");
+      const names = await fill(repository, steps);
+      await using snapshot = await snapshotOf(repository);
+      assert.deepEqual(
+        snapshot.packs.map(({ name }) => name),
+        names,
+      );
+      assert.equal(snapshot.refs.get(MAIN)?.oid, tip());
+      assert.deepEqual(
+        snapshot.retainedRefs.map(({ oid }) => oid),
+        steps.slice(0, -1).map(({ oid }) => oid),
+      );
+      const { files } = snapshot.packs[0]!;
+      const earlier = await readFile(files.pack!);
+      await repository.repack({ pruneAfterMs: Infinity, minPacks: 2, signal });
+      assert.deepEqual(await readFile(files.pack!), earlier);
+      assert.ok(files.idx !== undefined && files.rev !== undefined);
+      repository.close();
+    });
+
+    it("adopted packs and their refs are there for another process", async () => {
+      const repository = await here.create("sha1");
+      const names = await fill(repository, steps);
+      id = { owner: "org", name: `${id.name}-copy`, key: `org/${id.name}-copy` };
+      const copy = await storage.repository(id).create("sha1");
+      {
+        await using snapshot = await snapshotOf(repository);
+        await using staging = await copy.stage();
+        const packs = await stageCopies(staging, snapshot);
+        await using change = await copy.beginChange(signal);
+        await change.adoptPacks(staging, packs);
+        assert.ok(copy.objects.has(tip()));
+        await change.commit(main(tip()), { retained: snapshot.retainedRefs });
+      }
+      assert.deepEqual(copy.objects.packs.map(({ name }) => name).toReversed(), names);
+      const other = await opened(elsewhere());
+      assert.equal((await other.refs()).get(MAIN)?.oid, tip());
+      assert.ok(steps.every(({ oid }) => other.objects.has(oid)));
+      await using again = await snapshotOf(other);
+      assert.equal(again.retainedRefs.length, COMMITS - 1);
+      assert.deepEqual(await other.damagedPacks(), []);
+      for (const each of [other, copy, repository]) each.close();
+    });
+
+    it("an adoption that is disposed without a commit leaves packs and refs as before", async () => {
+      const repository = await here.create("sha1");
+      await fill(repository, steps);
+      await using snapshot = await snapshotOf(repository);
+      id = { owner: "org", name: `${id.name}-copy`, key: `org/${id.name}-copy` };
+      const copy = await storage.repository(id).create("sha1");
+      await fill(copy, steps.slice(0, 1));
+      const earlier = await elsewhere().version();
+      {
+        await using staging = await copy.stage();
+        const packs = await stageCopies(staging, snapshot);
+        await using change = await copy.beginChange(signal);
+        await change.adoptPacks(staging, packs);
+        assert.equal(copy.objects.packs.length, COMMITS);
+      }
+      assert.equal(copy.objects.packs.length, 1);
+      assert.deepEqual(await elsewhere().version(), earlier);
+      copy.close();
+      repository.close();
+    });
+
+    it("a pack is not adopted under a name that leads elsewhere", async () => {
+      const repository = await here.create("sha1");
+      await using staging = await repository.stage();
+      for (const name of ["../../escaped", "pack-", `pack-${"0".repeat(40)}/x`, "pack-zz"]) {
+        await using change = await repository.beginChange(signal);
+        await assert.rejects(change.adoptPacks(staging, [{ name, kinds: ["pack", "idx"] }]), {
+          code: "not_a_pack",
+        });
+      }
+      await writeFile(join(staging.path, `pack-${"0".repeat(40)}.idx`), "");
+      await using change = await repository.beginChange(signal);
+      const incomplete: StagedPack = { name: `pack-${"0".repeat(40)}`, kinds: ["pack", "idx"] };
+      await assert.rejects(change.adoptPacks(staging, [incomplete]), { code: "ENOENT" });
+      repository.close();
+    });
+
+    it("a commit removes packs, and other processes that have them open read on", async () => {
+      const repository = await here.create("sha1");
+      const names = await fill(repository, steps);
+      const other = await opened(elsewhere());
+      {
+        await using change = await repository.beginChange(signal);
+        await change.commit(main(steps[0]!.oid), { removed: names.slice(1) });
+      }
+      assert.deepEqual(
+        repository.objects.packs.map(({ name }) => name),
+        names.slice(0, 1),
+      );
+      assert.ok(other.objects.read(tip()).content.length > 0);
+      other.objects.refresh();
+      assert.ok(!other.objects.has(tip()));
+      assert.equal((await elsewhere().version())?.commit, (await here.version())?.commit);
+      other.close();
       repository.close();
     });
 

@@ -1,17 +1,19 @@
 import type { PreparedRepack } from "@devplat/git-store";
+import type { AdoptionJob, AdoptionReport } from "./adoption-job.ts";
 import type { ChecksumJob } from "./checksum-job.ts";
 import type { ConnectivityJob } from "./connectivity-job.ts";
 import type { DamageJob, DamageReport } from "./damage-job.ts";
 import type { RepackJob } from "./repack-job.ts";
 
 /** Work on packs that takes seconds of CPU, so that it must not run in the thread that serves. */
-export type Job = ConnectivityJob | ChecksumJob | RepackJob | DamageJob;
+export type Job = ConnectivityJob | ChecksumJob | RepackJob | DamageJob | AdoptionJob;
 
 export interface JobResults {
   readonly connectivity: void;
   readonly checksum: void;
   readonly repack: PreparedRepack | undefined;
   readonly damage: DamageReport;
+  readonly adoption: AdoptionReport;
 }
 
 /** Runs jobs, one after another. */

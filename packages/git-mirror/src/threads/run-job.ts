@@ -1,3 +1,4 @@
+import { checkAdoption } from "./adoption-job.ts";
 import { compareChecksums } from "./checksum-job.ts";
 import { checkConnectivity } from "./connectivity-job.ts";
 import { findDamage } from "./damage-job.ts";
@@ -13,6 +14,8 @@ export async function runJob(job: Job): Promise<JobResults[Job["kind"]]> {
       return await compareChecksums(job);
     case "repack":
       return await repackInThread(job);
+    case "adoption":
+      return checkAdoption(job);
     case "damage":
       return await findDamage(job);
   }
