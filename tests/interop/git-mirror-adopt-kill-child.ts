@@ -23,7 +23,7 @@ for (;;) {
     const main = { name: "refs/heads/main", oid };
     await adoptFrom(other, mirror, { replaced, refs: (before) => new Map([...before, [main.name, main]]) });
     process.stdout.write(`${oid}\n`);
-    await using snapshot = await mirror.snapshot();
+    await using snapshot = await mirror.sharing.snapshot();
     replaced = new Set(snapshot?.packs.map(({ name }) => name));
   }
   // The store is removed in one step, as the service does.

@@ -38,7 +38,7 @@ for (const format of ["sha1", "sha256"] as const) {
         .filter((file) => file.endsWith(".idx"))
         .map((file) => file.slice(0, -".idx".length));
     const namesOf = async (mirror: Mirror): Promise<string[]> => {
-      await using snapshot = await mirror.snapshot();
+      await using snapshot = await mirror.sharing.snapshot();
       return snapshot?.packs.map(({ name }) => name) ?? [];
     };
     /** Checks with stock git, and compares the objects with those of the source. */
@@ -100,9 +100,9 @@ for (const format of ["sha1", "sha256"] as const) {
       const replaced = new Set(await namesOf(first));
       // The first mirror goes back to the first commit, and drops everything else.
       const back = { name: "refs/heads/main", oid: base!.oid };
-      await first.adopt({
+      await first.sharing.adopt({
         format,
-        folder: await first.stage(format),
+        folder: await first.sharing.stage(format),
         packs: [],
         shared: new Set(),
         replaced: new Set(),

@@ -14,10 +14,10 @@ export async function adoptFrom(
   mirror: Mirror,
   options: Partial<Adoption> & { readonly skip?: readonly string[] } = {},
 ): Promise<AdoptionResult> {
-  await using snapshot = await other.snapshot();
+  await using snapshot = await other.sharing.snapshot();
   if (snapshot === undefined) throw new Error("the other mirror is empty");
   const { format, refs } = snapshot;
-  await using folder = await mirror.stage(format);
+  await using folder = await mirror.sharing.stage(format);
   const packs: StagedPack[] = [];
   for (const { name, files } of snapshot.packs) {
     if (options.skip?.includes(name) === true) continue;
@@ -25,7 +25,7 @@ export async function adoptFrom(
     for (const kind of kinds) await copyFile(files[kind]!, join(folder.path, `${name}.${kind}`));
     packs.push({ name, kinds });
   }
-  return await mirror.adopt({
+  return await mirror.sharing.adopt({
     format,
     folder,
     packs,

@@ -1,7 +1,7 @@
 import type { Clock } from "@devplat/base";
 import type { IdleDetector } from "./mirror/idle-detector.ts";
 import { Maintenance } from "./mirror/maintenance.ts";
-import type { MirrorChange } from "./mirror/mirror.ts";
+import type { MirrorChange } from "./mirror/mirror-change.ts";
 import { Mirrors } from "./mirror/mirrors.ts";
 import { Repairs } from "./mirror/repairs.ts";
 import { MirrorResponder } from "./responder/mirror-responder.ts";

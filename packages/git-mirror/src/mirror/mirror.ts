@@ -6,32 +6,20 @@ import type {
   RepackResult,
   RepairResult,
   RepositoryStorage,
-  StagingFolder,
   StorageChange,
-  StorageSnapshot,
   StoredRepository,
 } from "../storage/contract.ts";
 import type { MirrorThreads } from "../threads/mirror-threads.ts";
-import { adoptInChange, type Adoption, type AdoptionResult } from "./adoption.ts";
 import { refsAfter, type Fill } from "./fill.ts";
+import type { MirrorChange } from "./mirror-change.ts";
 import { MirrorReader } from "./mirror-reader.ts";
+import { MirrorSharing } from "./mirror-sharing.ts";
 import type { MirrorView } from "./mirror-view.ts";
 
 /** Maximum bytes of a local pack that are read before the thread of low priority indexes them. */
 const LOCAL_AHEAD_BYTES = 4 * 1024 * 1024;
 /** Threads end after a pack with more objects, which frees their memory. Starting others takes 0.2 s of CPU. */
 const LARGE_PACK_OBJECTS = 50_000;
-
-/**
- * Change of a mirror that others may want to share.
- * - `filled`: it has a new pack, or new refs, from the upstream.
- * - `adopted`: it has packs or refs of a shared state.
- * - `repacked`: a merged pack replaced others.
- */
-export type MirrorChange =
-  | { readonly kind: "filled" }
-  | { readonly kind: "adopted" }
-  | { readonly kind: "repacked"; readonly result: RepackResult };
 
 export interface MirrorParts {
   readonly storage: RepositoryStorage;
@@ -47,19 +35,30 @@ export interface MirrorParts {
  * its fill: it is indexed, its connectivity is checked, and refs are written.
  */
 export class Mirror {
+  /** Packs that other mirrors share. */
+  readonly sharing: MirrorSharing;
   readonly #parts: MirrorParts;
   readonly #reader: MirrorReader;
   readonly #ended: AbortController;
-  /** Fills and repairs run one after another. */
-  readonly #changes = new Serializer();
+  /** Fills, adoptions and repairs run one after another. */
+  readonly #changes: Serializer;
   /** Fulfils at the end of the fill whose pack is completely on this machine. */
   #finishing: Promise<void> | undefined;
 
   /**
    * @param reader reads the same storage
    * @param ended ends the reader too
+   * @param changes also runs the changes of `sharing`
    */
-  constructor(parts: MirrorParts, reader: MirrorReader, ended: AbortController) {
+  constructor(
+    parts: MirrorParts,
+    reader: MirrorReader,
+    ended: AbortController,
+    changes: Serializer,
+    sharing: MirrorSharing,
+  ) {
+    this.#changes = changes;
+    this.sharing = sharing;
     this.#parts = parts;
     this.#reader = reader;
     this.#ended = ended;
@@ -137,54 +136,6 @@ export class Mirror {
     if (result.merged > 0) await this.#reader.current();
     if (result.pack !== undefined) this.#parts.onChanged({ kind: "repacked", result });
     return result;
-  }
-
-  /** Object format of the stored data. Undefined: there is none. @throws as {@link view} */
-  async format(): Promise<ObjectFormat | undefined> {
-    return (await this.#reader.current())?.format;
-  }
-
-  /** Makes a folder for the files of an {@link Adoption}. A mirror of another format is removed. */
-  async stage(format: ObjectFormat): Promise<StagingFolder> {
-    this.#ended.signal.throwIfAborted();
-    return await (await this.#reader.forChange(format)).stage();
-  }
-
-  /**
-   * Takes in packs and refs that other mirrors share. Fills and adoptions run one after another. Readers see the mirror of
-   * before or of after.
-   *
-   * @throws GitStoreError, JobFailure, a system error. The mirror is then as before.
-   */
-  async adopt(adoption: Adoption): Promise<AdoptionResult> {
-    using _ = this.#reader.keepOpen();
-    return await this.#changes.run(async () => {
-      const { signal } = this.#ended;
-      signal.throwIfAborted();
-      const repository = await this.#reader.forChange(adoption.format);
-      await using change = await repository.beginChange(signal);
-      const result = await adoptInChange(adoption, repository, change, this.#parts.threads.checks);
-      if (result.kind === "incomplete") return result;
-      await this.#reader.current();
-      this.#parts.onChanged({ kind: "adopted" });
-      return result;
-    });
-  }
-
-  /**
-   * Packs and refs of the mirror, after fills and adoptions that wait. The caller must dispose the result.
-   *
-   * @returns undefined if nothing is stored
-   */
-  async snapshot(): Promise<(StorageSnapshot & { readonly format: ObjectFormat }) | undefined> {
-    using _ = this.#reader.keepOpen();
-    return await this.#changes.run(async () => {
-      this.#ended.signal.throwIfAborted();
-      const repository = await this.#reader.current();
-      if (repository === undefined) return undefined;
-      await using change = await repository.beginChange(this.#ended.signal);
-      return { ...(await change.snapshot()), format: repository.format };
-    });
   }
 
   /** Whether a pack is damaged. Reads all of them. */
@@ -305,7 +256,17 @@ export class Mirror {
 /** Makes the mirror of one repository. */
 export function createMirror(parts: MirrorParts): Mirror {
   const ended = new AbortController();
-  return new Mirror(parts, new MirrorReader(parts.storage, ended.signal), ended);
+  const reader = new MirrorReader(parts.storage, ended.signal);
+  const changes = new Serializer();
+  const { threads, onChanged } = parts;
+  const sharing = new MirrorSharing({
+    reader,
+    changes,
+    ended: ended.signal,
+    checks: threads.checks,
+    onChanged,
+  });
+  return new Mirror(parts, reader, ended, changes, sharing);
 }
 
 async function* thenCall<T>(source: AsyncIterable<T>, ended: () => void): AsyncGenerator<T, void, undefined> {

@@ -2,7 +2,8 @@ import type { MirrorStorage } from "../storage/contract.ts";
 import type { RepositoryId } from "../storage/repository-id.ts";
 import type { MirrorThreads } from "../threads/mirror-threads.ts";
 import type { Maintenance } from "./maintenance.ts";
-import { createMirror, type Mirror, type MirrorChange } from "./mirror.ts";
+import { createMirror, type Mirror } from "./mirror.ts";
+import type { MirrorChange } from "./mirror-change.ts";
 
 /** Maximum number of mirrors with open files. The least recently used are closed; opening them again takes time. */
 const MAX_OPEN = 64;
