@@ -59,7 +59,7 @@ describe("Housekeeping", () => {
   });
 
   it("leaves it to the instance that does it already", async () => {
-    await store.leases.acquire("housekeeping", randomUUIDv7(), 60_000, NOW);
+    await store.leases.acquire("housekeeping", randomUUIDv7(), 60_000);
     await store.audit.append([auditRecord({ at: 1 })]);
     await housekeeping(90).clean();
     assert.equal((await store.audit.query({ limit: 10 })).records.length, 1);

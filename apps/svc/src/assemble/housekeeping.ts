@@ -40,12 +40,15 @@ export class Housekeeping {
     const { store, clock, logger, auditDays } = this.#options;
     const now = clock.now();
     try {
-      if (!(await store.leases.acquire(LEASE, this.#holder, LEASE_MS, now))) return;
+      const lease = await store.leases.acquire(LEASE, this.#holder, LEASE_MS);
+      if (lease === undefined) return;
       const sessions = await store.sessions.deleteExpired(now);
       const tokens = await store.tokens.deleteEnded(now - KEEP_ENDED_MS);
       const entries = await store.oneTime.deleteExpired(now);
       const audit = auditDays === 0 ? 0 : await store.audit.deleteBefore(now - auditDays * DAY_MS);
-      await store.leases.release(LEASE, this.#holder);
+      await store.leases.deleteEnded(DAY_MS);
+      await store.sharedFetches.deleteEnded(DAY_MS);
+      await store.leases.release(lease);
       if (sessions + tokens + entries + audit > 0) {
         logger.info({ sessions, tokens, entries, audit_records: audit }, "removed what is over");
       }

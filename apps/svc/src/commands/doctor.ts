@@ -17,6 +17,7 @@ import { groupIdOf } from "../http/accel/group-id.ts";
 import { HANDED_FOLDER } from "../cache/responses/response-folders.ts";
 import { TlsIdentities } from "../http/server/tls-identities.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
+import { unusable } from "../storage/migration-state.ts";
 import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
 import { readConfig, type RunCommand } from "./command.ts";
 
@@ -63,8 +64,9 @@ async function examine(config: Config, findings: Findings): Promise<void> {
     }
     const database = await openDatabase(settings);
     try {
-      const { pending, unknown } = await database.state();
-      if (unknown.length > 0) return { fault: "a newer version of this program migrated it" };
+      const state = await database.state();
+      const { pending } = state;
+      if (unusable(state).length > 0) return { fault: "a newer version of this program migrated it" };
       if (pending.length > 0) return { fault: `${pending.length} migration(s) pending: run 'svc migrate'` };
       const { key, key_previous: previous } = config.encryption;
       // Refuses keys that what is stored is not under; development mode's own would be made by asking for it.

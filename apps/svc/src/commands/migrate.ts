@@ -3,6 +3,7 @@ import { printLine } from "@devplat/base/terminal";
 import { refuseUnusable } from "../config/refusals.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import type { Database } from "../storage/database.ts";
+import { unusable } from "../storage/migration-state.ts";
 import { openDatabase } from "../storage/open-store.ts";
 import { readConfig, type GlobalFlags, type RunCommand } from "./command.ts";
 
@@ -21,7 +22,7 @@ export const status: RunCommand = async ({ flags, options }) => {
       for (const name of names) printLine(`${word.padEnd(8)} ${name}`);
     }
   });
-  return state.pending.length > 0 || state.unknown.length > 0 ? 1 : 0;
+  return state.pending.length > 0 || unusable(state).length > 0 ? 1 : 0;
 };
 
 async function withDatabase<T>(flags: GlobalFlags, action: (database: Database) => Promise<T>): Promise<T> {

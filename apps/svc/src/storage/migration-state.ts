@@ -8,7 +8,7 @@ export interface MigrationState {
   readonly unknown: readonly string[];
 }
 
-/** @throws SvcError `database_ahead` or `database_behind` unless the database is exactly at this program's state */
+/** @throws SvcError `database_ahead` or `database_behind` unless this program can use the database */
 export function requireCurrent(state: MigrationState): void {
   refuseAhead(state);
   if (state.pending.length > 0) {
@@ -18,12 +18,25 @@ export function requireCurrent(state: MigrationState): void {
   }
 }
 
-/** @throws SvcError `database_ahead` */
+/** End of the name of a migration that older programs can live with. */
+const ADDITIVE = "_additive";
+
+/**
+ * Refuses a database that a newer program changed, unless this program can live with all changes: instances of both
+ * versions may run during an upgrade.
+ *
+ * @throws SvcError `database_ahead`
+ */
 export function refuseAhead(state: MigrationState): void {
-  if (state.unknown.length === 0) return;
+  if (unusable(state).length === 0) return;
   throw new SvcError(
     "database_ahead",
-    `The database was migrated by a newer version of this program (unknown: ${state.unknown.join(", ")})`,
+    `The database was migrated by a newer version of this program (unknown: ${unusable(state).join(", ")})`,
     { hint: "Start that version, or restore a backup from before the migration." },
   );
+}
+
+/** Migrations of a newer program that this one cannot live with. */
+export function unusable({ unknown }: MigrationState): readonly string[] {
+  return unknown.filter((name) => !name.endsWith(ADDITIVE));
 }

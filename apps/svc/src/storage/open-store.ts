@@ -51,15 +51,16 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
     return openVault({ ...vault, address: dsn });
   }
   if (driver === "postgres") {
-    const { isUniqueViolation, openPostgres, requiredDsn } = await import("./postgres/open.ts");
+    const { openPostgres, requiredDsn } = await import("./postgres/open.ts");
+    const { postgresSpecifics } = await import("./postgres/specifics.ts");
     const server = requiredDsn(dsn);
     return sqlDatabase({
       db: await openPostgres({ dsn: server, maxConnections }),
       openForMigration: async () => openPostgres({ dsn: server, maxConnections: 2, forMigration: true }),
-      isUniqueViolation,
+      specifics: postgresSpecifics(server),
     });
   }
-  const { isUniqueViolation, openSqlite, sqlitePath } = await import("./sqlite/open.ts");
+  const { openSqlite, sqlitePath, sqliteSpecifics } = await import("./sqlite/open.ts");
   const path = dsn === undefined ? join(dataDir, DATABASE_FILE) : sqlitePath(dsn.reveal());
-  return sqlDatabase({ db: await openSqlite(path), isUniqueViolation });
+  return sqlDatabase({ db: await openSqlite(path), specifics: sqliteSpecifics });
 }

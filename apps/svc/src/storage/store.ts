@@ -1,6 +1,14 @@
 import type { Secret } from "@devplat/base";
 import type { HostCredential } from "../code-host/host-account.ts";
 import type { AuditStore } from "../audit/audit-store.ts";
+import type {
+  ChangeStore,
+  EpochStore,
+  InstanceStore,
+  LeaseStore,
+  ManifestPointerStore,
+  SharedFetchStore,
+} from "./coordination-store.ts";
 
 /*
  * Times are milliseconds since the Unix epoch, and ids are UUIDv7. Records are values, never live objects. They have
@@ -157,6 +165,11 @@ export interface Store {
   readonly apps: AppStore;
   readonly oneTime: OneTimeStore;
   readonly leases: LeaseStore;
+  readonly epochs: EpochStore;
+  readonly changes: ChangeStore;
+  readonly instances: InstanceStore;
+  readonly sharedFetches: SharedFetchStore;
+  readonly manifestPointers: ManifestPointerStore;
   readonly audit: AuditStore;
   /**
    * Encrypts secrets again that are not under the current key. It may run while the service runs, and again after it was
@@ -266,12 +279,4 @@ export interface OneTimeStore {
   /** Gives the entry and removes it: of racing callers, exactly one gets it. */
   take(kind: string, key: string, now: number): Promise<OneTimeRecord | undefined>;
   deleteExpired(now: number): Promise<number>;
-}
-
-/** Work that one instance does at a time. A lease ends by itself, so a holder that died is not waited for long. */
-export interface LeaseStore {
-  /** True: the holder has it until `now + ttlMs`; also when it had it before. False: another has it. */
-  acquire(name: string, holder: string, ttlMs: number, now: number): Promise<boolean>;
-  /** Nothing happens if another has it already. */
-  release(name: string, holder: string): Promise<void>;
 }

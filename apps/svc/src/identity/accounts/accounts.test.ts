@@ -100,8 +100,12 @@ describe("code-host accounts", () => {
   it("an instance that dies in a renewal delays the others only until its lease ends", async () => {
     await accounts().connect("u1", await login());
     now += 8 * HOUR;
-    await store.leases.acquire("account/u1", "the-dead", 20_000, now);
-    const waiting: Clock = { ...clock, sleep: async (ms) => void (now += ms) };
+    await store.leases.acquire("account/u1", "the-dead", 30);
+    const sleep = async (ms: number): Promise<void> => {
+      now += ms;
+      await systemClock.sleep(5);
+    };
+    const waiting: Clock = { ...clock, sleep };
     const here = new Accounts({ store, oauth, clock: waiting, logger: silentLogger });
     const token = await here.accessToken("u1");
     assert.equal(host.oauth.isLive(token?.reveal() ?? ""), true);

@@ -114,21 +114,20 @@ export class Accounts implements HostAccounts {
 
   async #renewUnderLease(userId: string, from: Secret): Promise<HostCredential | undefined> {
     const { store, clock } = this.#parts;
-    const lease = `account/${userId}`;
     const end = clock.monotonic() + LEASE_MS;
     for (;;) {
-      const held = await store.leases.acquire(lease, this.#instance, LEASE_MS, clock.now());
+      const lease = await store.leases.acquire(`account/${userId}`, this.#instance, LEASE_MS);
       // Read under the lease: a refresh token that another instance used is invalid, and must not be used again.
       const stored = await store.users.credential(userId);
       this.#remembered.set(userId, { credential: stored });
       const isDone = stored === undefined || !isSame(stored.accessToken, from);
-      if (held) {
+      if (lease !== undefined) {
         try {
           return isDone || stored.refreshToken === undefined
             ? stored
             : await this.#refresh(userId, stored, stored.refreshToken);
         } finally {
-          await store.leases.release(lease, this.#instance);
+          await store.leases.release(lease);
         }
       }
       if (isDone || clock.monotonic() >= end) return stored;

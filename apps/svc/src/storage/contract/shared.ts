@@ -3,7 +3,7 @@ import { it } from "node:test";
 import type { Store } from "../store.ts";
 import { oneTimeRecord } from "./records.ts";
 
-/** Data that instances share for a short time: one-time entries and leases. */
+/** Data that instances share for a short time: one-time entries. */
 export function sharedCases(store: () => Store): void {
   it("a one-time entry is taken once, also by concurrent callers", async () => {
     const { oneTime } = store();
@@ -76,29 +76,5 @@ export function sharedCases(store: () => Store): void {
     await oneTime.put(oneTimeRecord({ key: "b", expiresAt: 20 }), 1);
     assert.equal(await oneTime.deleteExpired(10), 1);
     assert.notEqual(await oneTime.get("device_code", "b", 1), undefined);
-  });
-
-  it("a lease has one holder at a time, who may take it again", async () => {
-    const { leases } = store();
-    const won = await Promise.all(
-      ["one", "two", "three"].map(async (holder) => leases.acquire("sweep", holder, 100, 0)),
-    );
-    assert.equal(won.filter(Boolean).length, 1);
-    const holder = ["one", "two", "three"][won.indexOf(true)] ?? "";
-    assert.equal(await leases.acquire("sweep", "four", 100, 99), false);
-    assert.equal(await leases.acquire("sweep", holder, 100, 50), true);
-    assert.equal(await leases.acquire("sweep", "four", 100, 149), false);
-    assert.equal(await leases.acquire("other", "four", 100, 0), true);
-  });
-
-  it("a lease that ended has a new holder; a release by the old one changes nothing", async () => {
-    const { leases } = store();
-    await leases.acquire("sweep", "one", 100, 0);
-    assert.equal(await leases.acquire("sweep", "two", 100, 100), true);
-    await leases.release("sweep", "one");
-    assert.equal(await leases.acquire("sweep", "three", 100, 150), false);
-    await leases.release("sweep", "two");
-    assert.equal(await leases.acquire("sweep", "three", 100, 150), true);
-    await leases.release("never acquired", "one");
   });
 }

@@ -4,6 +4,11 @@ import { accountCases } from "./accounts.ts";
 import { appCases } from "./apps.ts";
 import { auditCases } from "./audit.ts";
 import { cachedRepositoryCases } from "./cached-repositories.ts";
+import { epochCases } from "./epochs.ts";
+import { instanceCases } from "./instances.ts";
+import { leaseCases } from "./leases.ts";
+import { manifestPointerCases } from "./manifest-pointers.ts";
+import { sharedFetchCases } from "./shared-fetches.ts";
 import { sharedCases } from "./shared.ts";
 import { tokenCases } from "./tokens.ts";
 
@@ -23,6 +28,11 @@ export function storeContract(name: string, open: () => Promise<Store>): void {
     appCases(current);
     sharedCases(current);
     auditCases(current);
+    leaseCases(current);
+    epochCases(current);
+    instanceCases(current);
+    sharedFetchCases(current);
+    manifestPointerCases(current);
 
     it("answers a ping", async () => store.ping());
   });

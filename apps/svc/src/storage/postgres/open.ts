@@ -4,10 +4,9 @@ import { Pool, types, type PoolConfig } from "pg";
 import { BRAND } from "../../brand.ts";
 import { SvcError } from "../../errors.ts";
 import type { Tables } from "../sql/tables.ts";
+import { CONNECT_TIMEOUT_MS, connectionConfig } from "./connection-config.ts";
 import { DSN_FORM, parsePostgresDsn } from "./dsn.ts";
 
-/** Milliseconds for a connection, TLS and login included. */
-const CONNECT_TIMEOUT_MS = 5000;
 /** Milliseconds for one statement on the server: all of our statements take a few. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 /** Milliseconds without an answer after which a connection counts as dead: beyond the server's own limit. */
@@ -35,20 +34,12 @@ export async function openPostgres(options: PostgresOptions): Promise<Kysely<Tab
   const statementMs = options.forMigration === true ? MIGRATION_TIMEOUT_MS : STATEMENT_TIMEOUT_MS;
   const readMs = options.forMigration === true ? MIGRATION_TIMEOUT_MS + CONNECT_TIMEOUT_MS : READ_TIMEOUT_MS;
   const pool = new Pool({
-    host: address.host,
-    port: address.port,
-    user: address.user ?? BRAND.command,
-    ...(address.password === undefined ? {} : { password: address.password.reveal() }),
-    database: address.database ?? address.user ?? BRAND.command,
-    application_name: address.applicationName ?? BRAND.command,
-    ...(address.tls === undefined ? { ssl: false } : { ssl: address.tls }),
+    ...connectionConfig(address),
     max: options.maxConnections,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_MS,
     statement_timeout: statementMs,
     idle_in_transaction_session_timeout: statementMs,
     query_timeout: readMs,
-    keepAlive: true,
     types: { getTypeParser },
   } satisfies PoolConfig);
   // Connections that the server ends. Idle ones the pool drops; of one that is in use, between two statements, nobody
@@ -75,11 +66,6 @@ export function requiredDsn(dsn: Secret | undefined): Secret {
   throw new SvcError("config_refused", "database.dsn (SVC_DATABASE_DSN) is not set", {
     hint: `With database.driver postgres, it says where the server is: ${DSN_FORM}`,
   });
-}
-
-/** unique_violation (postgresql.org/docs/current/errcodes-appendix.html). */
-export function isUniqueViolation(error: unknown): boolean {
-  return systemCode(error) === "23505";
 }
 
 /** Discards a connection that once did not answer, because its late response would be read for another query. */

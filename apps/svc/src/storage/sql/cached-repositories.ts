@@ -1,12 +1,13 @@
 import type { Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { CachedRepositoryRecord, CachedRepositoryStore } from "../store.ts";
+import { counted } from "./coordination/changes.ts";
+import type { SqlSpecifics } from "./specifics.ts";
 import { rowReader, toRow, type Tables } from "./tables.ts";
 
-export function sqlCachedRepositories(
-  db: Kysely<Tables>,
-  isUniqueViolation: (error: unknown) => boolean,
-): CachedRepositoryStore {
+export function sqlCachedRepositories(db: Kysely<Tables>, specifics: SqlSpecifics): CachedRepositoryStore {
+  const changed = async <Result>(change: (transaction: Kysely<Tables>) => Promise<Result>): Promise<Result> =>
+    counted(db, "repositories", specifics, change);
   return {
     async list() {
       const rows = await db.selectFrom("cached_repositories").selectAll().execute();
@@ -18,27 +19,33 @@ export function sqlCachedRepositories(
       const { owner, name } = record;
       try {
         const row = { ...toRow(record), key: `${owner}/${name}`.toLowerCase() };
-        await db.insertInto("cached_repositories").values(row).execute();
+        await changed(async (transaction) =>
+          transaction.insertInto("cached_repositories").values(row).execute(),
+        );
       } catch (error) {
-        if (!isUniqueViolation(error)) throw error;
+        if (!specifics.isUniqueViolation(error)) throw error;
         throw new SvcError("already_exists", `${owner}/${name} is listed already`);
       }
     },
 
     async update(record) {
       const { enabled, timeout_seconds, max_cache_size_mb, updated_at, version } = toRow(record);
-      const { numUpdatedRows } = await db
-        .updateTable("cached_repositories")
-        .set({ enabled, timeout_seconds, max_cache_size_mb, updated_at, version })
-        .where("id", "=", record.id)
-        .where("version", "=", record.version - 1)
-        .executeTakeFirst();
-      return numUpdatedRows === 1n;
+      return changed(async (transaction) => {
+        const { numUpdatedRows } = await transaction
+          .updateTable("cached_repositories")
+          .set({ enabled, timeout_seconds, max_cache_size_mb, updated_at, version })
+          .where("id", "=", record.id)
+          .where("version", "=", record.version - 1)
+          .executeTakeFirst();
+        return numUpdatedRows === 1n;
+      });
     },
 
     async delete(id) {
-      const query = db.deleteFrom("cached_repositories").where("id", "=", id);
-      return (await query.executeTakeFirst()).numDeletedRows === 1n;
+      return changed(async (transaction) => {
+        const query = transaction.deleteFrom("cached_repositories").where("id", "=", id);
+        return (await query.executeTakeFirst()).numDeletedRows === 1n;
+      });
     },
   };
 }

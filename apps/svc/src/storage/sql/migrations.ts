@@ -3,7 +3,10 @@ import { SvcError } from "../../errors.ts";
 import { refuseAhead, type MigrationState } from "../migration-state.ts";
 import { withDatabaseErrors } from "./database-errors.ts";
 
-/** Applied in the order of their names. One that was released is never changed; a new one is added. */
+/**
+ * Applied in the order of their names. One that was released is never changed; a new one is added. The name of one that a
+ * program which does not know it can live with ends in `_additive`: it only adds tables, or columns with a default.
+ */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0001_initial": {
     async up(db: Kysely<unknown>): Promise<void> {
@@ -141,6 +144,54 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .execute();
     },
   },
+  "0004_coordination_additive": {
+    async up(db: Kysely<unknown>): Promise<void> {
+      await db.schema
+        .alterTable("leases")
+        .addColumn("fence", "bigint", (column) => column.notNull().defaultTo(0))
+        .execute();
+      await db.schema
+        .createTable("repository_epochs")
+        .addColumn("key", "text", (column) => column.primaryKey())
+        .addColumn("epoch", "bigint", (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable("changes")
+        .addColumn("topic", "text", (column) => column.primaryKey())
+        .addColumn("count", "bigint", (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable("instances")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("host_name", "text", (column) => column.notNull())
+        .addColumn("version", "text", (column) => column.notNull())
+        .addColumn("ready", "integer", (column) => column.notNull())
+        .addColumn("started_at", "bigint", (column) => column.notNull())
+        .addColumn("reported_at", "bigint", (column) => column.notNull())
+        .addColumn("figures", "text")
+        .addColumn("figures_at", "bigint")
+        .execute();
+      await db.schema
+        .createTable("shared_fetches")
+        .addColumn("key", "text", (column) => column.primaryKey())
+        .addColumn("holder", "text", (column) => column.notNull())
+        .addColumn("fence", "bigint", (column) => column.notNull())
+        .addColumn("state", "text", (column) => column.notNull())
+        .addColumn("bytes", "bigint", (column) => column.notNull())
+        .addColumn("expected_bytes", "bigint")
+        .addColumn("is_awaited", "integer", (column) => column.notNull())
+        .addColumn("started_at", "bigint", (column) => column.notNull())
+        .addColumn("expires_at", "bigint", (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable("manifest_pointers")
+        .addColumn("key", "text", (column) => column.primaryKey())
+        .addColumn("name", "text", (column) => column.notNull())
+        .addColumn("generation", "bigint", (column) => column.notNull())
+        .addColumn("fence", "bigint", (column) => column.notNull())
+        .execute();
+    },
+  },
 };
 
 export async function migrationState<T>(db: Kysely<T>): Promise<MigrationState> {
@@ -172,7 +223,10 @@ async function appliedMigrations<T>(db: Kysely<T>): Promise<readonly string[]> {
  * @throws SvcError `database_ahead`, or `database_unavailable` naming the migration that failed
  */
 export async function migrate<T>(db: Kysely<T>): Promise<readonly string[]> {
-  refuseAhead(await migrationState(db));
+  const before = await migrationState(db);
+  refuseAhead(before);
+  // The migrator refuses a database with additive migrations of a newer program.
+  if (before.pending.length === 0) return [];
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
   const { error, results = [] } = await migrator.migrateToLatest();
   if (error !== undefined) {

@@ -5,18 +5,18 @@ import { SecretBox } from "../secret-box.ts";
 import { migrate, migrationState } from "./migrations.ts";
 import { unknownKeys } from "./rekey.ts";
 import { sqlStore } from "./sql-store.ts";
+import type { SqlSpecifics } from "./specifics.ts";
 import type { Tables } from "./tables.ts";
 
 export interface SqlDatabaseOptions {
   readonly db: Kysely<Tables>;
   /** Opens a connection for statements that may take long; undefined: `db` is one. */
   readonly openForMigration?: () => Promise<Kysely<Tables>>;
-  /** Whether an error of the driver means that a unique key exists already. */
-  readonly isUniqueViolation: (error: unknown) => boolean;
+  readonly specifics: SqlSpecifics;
 }
 
 /** A database that kysely speaks to. */
-export function sqlDatabase({ db, openForMigration, isUniqueViolation }: SqlDatabaseOptions): Database {
+export function sqlDatabase({ db, openForMigration, specifics }: SqlDatabaseOptions): Database {
   return {
     state: async () => migrationState(db),
 
@@ -42,7 +42,7 @@ export function sqlDatabase({ db, openForMigration, isUniqueViolation }: SqlData
           { hint: "Set SVC_ENCRYPTION_KEY, or SVC_ENCRYPTION_KEY_PREVIOUS, to that key." },
         );
       }
-      return sqlStore({ db, box, isUniqueViolation });
+      return sqlStore({ db, box, specifics });
     },
 
     close: async () => db.destroy(),

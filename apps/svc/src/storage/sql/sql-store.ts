@@ -5,9 +5,15 @@ import type { Store } from "../store.ts";
 import { sqlApps } from "./apps.ts";
 import { sqlAudit } from "./audit.ts";
 import { sqlCachedRepositories } from "./cached-repositories.ts";
-import { sqlLeases } from "./leases.ts";
+import { sqlChanges } from "./coordination/changes.ts";
+import { sqlEpochs } from "./coordination/epochs.ts";
+import { sqlInstances } from "./coordination/instances.ts";
+import { sqlLeases } from "./coordination/leases.ts";
+import { sqlManifestPointers } from "./coordination/manifest-pointers.ts";
 import { sqlOneTime } from "./one-time.ts";
 import { sqlSessions } from "./sessions.ts";
+import { sqlSharedFetches } from "./coordination/shared-fetches.ts";
+import type { SqlSpecifics } from "./specifics.ts";
 import type { Tables } from "./tables.ts";
 import { sqlTokens } from "./tokens.ts";
 import { sqlUsers } from "./users.ts";
@@ -16,20 +22,25 @@ export interface SqlStoreOptions {
   /** Migrated already. Closed by {@link Store.close}. */
   readonly db: Kysely<Tables>;
   readonly box: SecretBox;
-  /** Whether an error of the driver means that a unique key exists already. */
-  readonly isUniqueViolation: (error: unknown) => boolean;
+  readonly specifics: SqlSpecifics;
 }
 
 /** The store in a SQL database. */
-export function sqlStore({ db, box, isUniqueViolation }: SqlStoreOptions): Store {
+export function sqlStore({ db, box, specifics }: SqlStoreOptions): Store {
+  const { isUniqueViolation } = specifics;
   return {
-    cachedRepositories: guarded(sqlCachedRepositories(db, isUniqueViolation)),
+    cachedRepositories: guarded(sqlCachedRepositories(db, specifics)),
     users: guarded(sqlUsers(db, box, isUniqueViolation)),
     sessions: guarded(sqlSessions(db)),
     tokens: guarded(sqlTokens(db)),
     apps: guarded(sqlApps(db, box, isUniqueViolation)),
     oneTime: guarded(sqlOneTime(db, box)),
-    leases: guarded(sqlLeases(db)),
+    leases: guarded(sqlLeases(db, specifics)),
+    epochs: guarded(sqlEpochs(db, specifics)),
+    changes: guarded(sqlChanges(db, specifics)),
+    instances: guarded(sqlInstances(db, specifics)),
+    sharedFetches: guarded(sqlSharedFetches(db, specifics)),
+    manifestPointers: guarded(sqlManifestPointers(db)),
     audit: guarded(sqlAudit(db)),
 
     rekey: async (progress) => {

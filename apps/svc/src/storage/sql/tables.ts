@@ -1,5 +1,7 @@
+import type { Generated } from "kysely";
 import type { AuditActor } from "../../audit/audit-event.ts";
 import type { AuditRecord } from "../../audit/audit-store.ts";
+import type { ChangeTopic, ManifestPointer, SharedFetchState } from "../coordination-store.ts";
 import type {
   AppRecord,
   CachedRepositoryRecord,
@@ -39,7 +41,34 @@ export interface Tables {
   apps: Row<AppRecord>;
   /** `value` is sealed by SecretBox for `one_time/<kind>/<key>`. */
   one_time: Row<OneTimeRecord>;
-  leases: { name: string; holder: string; expires_at: number };
+  /** `expires_at` is by the clock of the database; 0: released. `fence` is 0 if an earlier version acquired it. */
+  leases: { name: string; holder: string; expires_at: number; fence: Generated<number> };
+  repository_epochs: { key: string; epoch: number };
+  changes: { topic: ChangeTopic; count: number };
+  /** Times are by the clock of the database. `figures` is JSON. */
+  instances: {
+    id: string;
+    host_name: string;
+    version: string;
+    ready: number;
+    started_at: number;
+    reported_at: number;
+    figures: string | null;
+    figures_at: number | null;
+  };
+  /** Times are by the clock of the database. */
+  shared_fetches: {
+    key: string;
+    holder: string;
+    fence: number;
+    state: SharedFetchState;
+    bytes: number;
+    expected_bytes: number | null;
+    is_awaited: number;
+    started_at: number;
+    expires_at: number;
+  };
+  manifest_pointers: ManifestPointer & { key: string };
   /** The keys are the login and the target in lower case. Queries compare them. */
   audit: Row<Required<Omit<AuditRecord, "actor">>> & {
     actor_kind: AuditActor["kind"];

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { messageOf } from "@devplat/base";
 import { Kysely, sql } from "kysely";
 import { SvcError } from "../../errors.ts";
+import type { SqlSpecifics } from "../sql/specifics.ts";
 import type { Tables } from "../sql/tables.ts";
 import { nodeSqliteDialect } from "./dialect.ts";
 
@@ -31,7 +32,15 @@ export async function openSqlite(path: string): Promise<Kysely<Tables>> {
 }
 
 /** SQLITE_CONSTRAINT_PRIMARYKEY and SQLITE_CONSTRAINT_UNIQUE (sqlite.org/rescode.html). */
-export function isUniqueViolation(error: unknown): boolean {
+function isUniqueViolation(error: unknown): boolean {
   if (!(error instanceof Error) || !("errcode" in error)) return false;
   return error.errcode === 1555 || error.errcode === 2067;
 }
+
+/** Several processes on one file are on one machine, so the clock of the process is the clock of the database. */
+export const sqliteSpecifics: SqlSpecifics = {
+  isUniqueViolation,
+  now: sql<number>`CAST(unixepoch('subsec') * 1000 AS integer)`,
+  notify: undefined,
+  listen: undefined,
+};

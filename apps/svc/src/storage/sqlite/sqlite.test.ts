@@ -14,12 +14,17 @@ import { migrate, migrationState } from "../sql/migrations.ts";
 import type { Store } from "../store.ts";
 import { sqlStore } from "../sql/sql-store.ts";
 import type { Tables } from "../sql/tables.ts";
-import { isUniqueViolation, openSqlite, sqlitePath } from "./open.ts";
+import { openSqlite, sqlitePath, sqliteSpecifics } from "./open.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-store-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 const KEY = new Secret("0f".repeat(32));
-const MIGRATIONS = ["0001_initial", "0002_accounts_apps_audit", "0003_tokens_minted_by"];
+const MIGRATIONS = [
+  "0001_initial",
+  "0002_accounts_apps_audit",
+  "0003_tokens_minted_by",
+  "0004_coordination_additive",
+];
 const requireMigrated = async (db: Kysely<Tables>): Promise<void> => requireCurrent(await migrationState(db));
 let count = 0;
 const fresh = (): string => join(folder, `${++count}`, "svc.db");
@@ -27,7 +32,7 @@ const fresh = (): string => join(folder, `${++count}`, "svc.db");
 async function openStore(path: string, key = KEY): Promise<Store> {
   const db = await openSqlite(path);
   await migrate(db);
-  return sqlStore({ db, box: new SecretBox(key), isUniqueViolation });
+  return sqlStore({ db, box: new SecretBox(key), specifics: sqliteSpecifics });
 }
 
 storeContract("sqlite", async () => openStore(fresh()));
@@ -83,6 +88,34 @@ describe("migrations", () => {
     await assert.rejects(requireMigrated(db), { code: "database_ahead", message: /9999_later/ });
     await assert.rejects(migrate(db), { code: "database_ahead" });
     await db.destroy();
+  });
+
+  it("a database that a newer program only added to is used, and changed no further", async () => {
+    const db = await openSqlite(fresh());
+    await migrate(db);
+    const name = "9999_later_additive";
+    await sql`INSERT INTO kysely_migration (name, timestamp) VALUES (${name}, '2030-01-01')`.execute(db);
+    await requireMigrated(db);
+    assert.deepEqual(await migrate(db), []);
+    assert.deepEqual(await migrationState(db), { applied: MIGRATIONS, pending: [], unknown: [name] });
+    await db.destroy();
+  });
+
+  it("an earlier version can write the tables of this one", async () => {
+    const db = await openSqlite(fresh());
+    await migrate(db);
+    const store = sqlStore({ db, box: new SecretBox(KEY), specifics: sqliteSpecifics });
+    const end = Date.now() + 60_000;
+    await sql`INSERT INTO leases (name, holder, expires_at) VALUES ('a', 'old', ${end})`.execute(db);
+    assert.equal(await store.leases.acquire("a", "new", 60_000), undefined);
+    await sql`DELETE FROM leases WHERE name = 'a' AND holder = 'old'`.execute(db);
+    const lease = await store.leases.acquire("a", "new", 0);
+    assert.ok(lease);
+    await sql`UPDATE leases SET holder = 'old', expires_at = ${end}`.execute(db);
+    assert.equal(await store.leases.renew(lease, 60_000), false);
+    await sql`UPDATE leases SET expires_at = 0`.execute(db);
+    assert.ok(((await store.leases.acquire("a", "new", 0))?.fence ?? 0) > lease.fence);
+    await store.close();
   });
 
   it("two processes may migrate concurrently", async () => {

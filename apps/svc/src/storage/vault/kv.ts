@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { systemClock } from "@devplat/base";
 import { SecretStoreError, VaultRefusal, type VaultClient } from "@devplat/secret-store";
 import { SvcError } from "../../errors.ts";
 
@@ -8,6 +9,10 @@ const MAX_TRIES = 50;
 const MAX_PAUSE_MS = 20;
 /** Vault's words for a check-and-set version that is not the stored one. */
 const CAS_REFUSAL = "check-and-set parameter";
+/** Document that is written to learn the clock of Vault. */
+const CLOCK = "clock";
+/** Milliseconds after which Vault's clock is asked for again. The clocks of two machines drift by less than 1 ms in that time. */
+const CLOCK_AGE_MS = 10_000;
 /** Concurrent reads of documents. */
 const CONCURRENT_READS = 16;
 
@@ -16,6 +21,8 @@ export interface Stored<T> {
   readonly value: T;
   /** For a compare-and-set. */
   readonly version: number;
+  /** When it was written, by the clock of Vault: milliseconds since the epoch. */
+  readonly writtenAt: number;
 }
 
 /**
@@ -28,6 +35,8 @@ export class VaultKv {
   readonly #client: VaultClient;
   readonly #mount: string;
   readonly #prefix: string;
+  /** Vault's clock at the last write, and the clock of this process when its response came. */
+  #clock: { readonly at: number; readonly monotonic: number } | undefined;
 
   constructor(client: VaultClient, place: { readonly mount: string; readonly prefix: string }) {
     this.#client = client;
@@ -45,7 +54,25 @@ export class VaultKv {
       .get("json")
       .or(undefined, (part) => part.string());
     if (data === undefined || text === undefined) return undefined;
-    return { value: JSON.parse(text) as T, version: data.get("metadata").get("version").integer() };
+    const metadata = data.get("metadata");
+    return {
+      value: JSON.parse(text) as T,
+      version: metadata.get("version").integer(),
+      writtenAt: metadata.get("created_time").time(),
+    };
+  }
+
+  /**
+   * Clock of Vault: milliseconds since the epoch. It is known from writes, and from a small write if there was none lately.
+   * It is never ahead, so nothing ends too early.
+   */
+  async now(): Promise<number> {
+    const known = this.#clock;
+    if (known === undefined || systemClock.monotonic() - known.monotonic > CLOCK_AGE_MS) {
+      await this.change<number>(CLOCK, (count = 0) => count + 1);
+    }
+    const { at, monotonic } = this.#clock ?? { at: systemClock.now(), monotonic: systemClock.monotonic() };
+    return Math.floor(at + systemClock.monotonic() - monotonic);
   }
 
   /** Several documents, in the order of their paths. Missing ones are left out. */
@@ -62,7 +89,11 @@ export class VaultKv {
   async write(path: string, value: unknown, version: number): Promise<boolean> {
     const body = JSON.stringify({ data: { json: JSON.stringify(value) }, options: { cas: version } });
     try {
-      await this.#client.request({ method: "POST", path: this.#at("data", path), body });
+      const answer = await this.#client.request({ method: "POST", path: this.#at("data", path), body });
+      this.#clock = {
+        at: answer.get("data").get("created_time").time(),
+        monotonic: systemClock.monotonic(),
+      };
       return true;
     } catch (error) {
       if (error instanceof VaultRefusal && error.status === 400 && error.mentions(CAS_REFUSAL)) return false;
@@ -76,10 +107,13 @@ export class VaultKv {
    * @param change gives the new value, or undefined to leave it as it is; undefined in means not there
    * @returns what is stored now
    */
-  async change<T>(path: string, change: (value: T | undefined) => T | undefined): Promise<T | undefined> {
+  async change<T>(
+    path: string,
+    change: (value: T | undefined, stored: Stored<T> | undefined) => T | undefined,
+  ): Promise<T | undefined> {
     for (let tries = 1; tries <= MAX_TRIES; tries++) {
       const stored = await this.read<T>(path);
-      const value = change(stored?.value);
+      const value = change(stored?.value, stored);
       if (value === undefined) return stored?.value;
       if (await this.write(path, value, stored?.version ?? 0)) return value;
       await sleep(Math.random() * MAX_PAUSE_MS);

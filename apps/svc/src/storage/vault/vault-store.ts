@@ -2,10 +2,15 @@ import type { Store } from "../store.ts";
 import { vaultApps } from "./apps.ts";
 import { vaultAudit } from "./audit.ts";
 import { vaultCachedRepositories } from "./cached-repositories.ts";
+import { vaultChanges } from "./coordination/changes.ts";
+import { vaultEpochs } from "./coordination/epochs.ts";
+import { vaultInstances } from "./coordination/instances.ts";
 import type { VaultKv } from "./kv.ts";
-import { vaultLeases } from "./leases.ts";
+import { vaultLeases } from "./coordination/leases.ts";
+import { vaultManifestPointers } from "./coordination/manifest-pointers.ts";
 import { vaultOneTime } from "./one-time.ts";
 import { vaultSessions } from "./sessions.ts";
+import { vaultSharedFetches } from "./coordination/shared-fetches.ts";
 import { vaultTokens } from "./tokens.ts";
 import { vaultUsers } from "./users.ts";
 
@@ -23,6 +28,11 @@ export function vaultStore(kv: VaultKv, close: () => Promise<void>): Store {
     apps: vaultApps(kv),
     oneTime: vaultOneTime(kv),
     leases: vaultLeases(kv),
+    epochs: vaultEpochs(kv),
+    changes: vaultChanges(kv),
+    instances: vaultInstances(kv),
+    sharedFetches: vaultSharedFetches(kv),
+    manifestPointers: vaultManifestPointers(kv),
     audit: vaultAudit(kv),
     // Nothing is encrypted with a key of this service.
     rekey: () => Promise.resolve(0),

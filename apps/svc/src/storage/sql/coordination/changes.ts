@@ -1,0 +1,43 @@
+import { once } from "node:events";
+import type { Kysely } from "kysely";
+import { CHANGE_TOPICS, type ChangeStore, type ChangeTopic } from "../../coordination-store.ts";
+import type { SqlSpecifics } from "../specifics.ts";
+import type { Tables } from "../tables.ts";
+
+export function sqlChanges(db: Kysely<Tables>, { listen }: SqlSpecifics): ChangeStore {
+  return {
+    async counts() {
+      const rows = await db.selectFrom("changes").selectAll().execute();
+      const found = new Map(rows.map(({ topic, count }) => [topic, count]));
+      const [repositories = 0, epochs = 0] = CHANGE_TOPICS.map((topic) => found.get(topic));
+      return { repositories, epochs };
+    },
+
+    async listen(onChange, signal) {
+      if (listen !== undefined) await listen(onChange, signal);
+      else if (!signal.aborted) await once(signal, "abort");
+    },
+  };
+}
+
+/** Runs a change and counts it in the same transaction, unless it gives false. */
+export async function counted<Result>(
+  db: Kysely<Tables>,
+  topic: ChangeTopic,
+  { notify }: SqlSpecifics,
+  change: (db: Kysely<Tables>) => Promise<Result>,
+): Promise<Result> {
+  return db.transaction().execute(async (transaction) => {
+    const result = await change(transaction);
+    if (result === false) return result;
+    await transaction
+      .insertInto("changes")
+      .values({ topic, count: 1 })
+      .onConflict((conflict) =>
+        conflict.column("topic").doUpdateSet(({ eb }) => ({ count: eb("changes.count", "+", 1) })),
+      )
+      .execute();
+    await notify?.(transaction, topic);
+    return result;
+  });
+}

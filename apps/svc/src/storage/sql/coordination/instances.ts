@@ -1,0 +1,49 @@
+import { sql, type Kysely } from "kysely";
+import type { InstanceStore } from "../../coordination-store.ts";
+import { byHostName } from "../../instance-order.ts";
+import type { SqlSpecifics } from "../specifics.ts";
+import type { Tables } from "../tables.ts";
+
+export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): InstanceStore {
+  return {
+    async report({ id, hostName, version, ready }) {
+      const change = { host_name: hostName, version, ready: ready ? 1 : 0, reported_at: now };
+      await db
+        .insertInto("instances")
+        .values({ id, ...change, started_at: now, figures: null, figures_at: null })
+        .onConflict((conflict) => conflict.column("id").doUpdateSet(change))
+        .execute();
+    },
+
+    async putFigures(id, figures) {
+      await db.updateTable("instances").set({ figures, figures_at: now }).where("id", "=", id).execute();
+    },
+
+    async list() {
+      const rows = await db.selectFrom("instances").selectAll().select(now.as("now")).execute();
+      return rows
+        .map((row) => ({
+          id: row.id,
+          hostName: row.host_name,
+          version: row.version,
+          ready: row.ready !== 0,
+          uptimeMs: row.now - row.started_at,
+          reportAgeMs: row.now - row.reported_at,
+          figures: row.figures ?? undefined,
+          figuresAgeMs: row.figures_at === null ? undefined : row.now - row.figures_at,
+        }))
+        .toSorted(byHostName);
+    },
+
+    async remove(id) {
+      await db.deleteFrom("instances").where("id", "=", id).execute();
+    },
+
+    async removeSilent(olderThanMs) {
+      const query = db
+        .deleteFrom("instances")
+        .where("reported_at", "<", sql<number>`${now} - CAST(${olderThanMs} AS bigint)`);
+      return Number((await query.executeTakeFirst()).numDeletedRows);
+    },
+  };
+}
