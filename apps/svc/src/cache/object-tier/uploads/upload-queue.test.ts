@@ -14,8 +14,16 @@ import { UploadQueue, type UploadQueueOptions } from "./upload-queue.ts";
 const ID = repositoryId("org", "name");
 const OTHER = repositoryId("org", "other");
 const MEGABYTE = 2 ** 20;
-/** Waits are a thousandth as long, and never end early. */
-const QUICK: Clock = { ...systemClock, sleep: async (ms, signal) => systemClock.sleep(ms / 1000, signal) };
+/** A clock that a wait moves. */
+function quickClock(waits: number[] = []): Clock {
+  let now = 0;
+  const sleep = async (ms: number): Promise<void> => {
+    waits.push(ms);
+    now += ms;
+    await new Promise(setImmediate);
+  };
+  return { now: () => now, monotonic: () => now, sleep };
+}
 
 describe("UploadQueue", () => {
   let folder: Awaited<ReturnType<typeof tempFolder>>;
@@ -192,22 +200,14 @@ describe("UploadQueue", () => {
       if (++tries < 4) throw new ObjectStoreError("slow_down", "slow down");
     };
     const waits: number[] = [];
-    const clock: Clock = {
-      ...systemClock,
-      monotonic: () => performance.now() * 1000,
-      sleep: async (ms, signal) => {
-        if (ms > 1) waits.push(ms);
-        await systemClock.sleep(ms / 1000, signal);
-      },
-    };
-    const queue = open({}, clock);
+    const queue = open({}, quickClock(waits));
     queue.add(response("a"));
     queue.add(response("b"));
     start(queue);
     await until(() => done.length === 2);
     assert.equal(tries, 5);
-    assert.ok(waits[0]! <= 600, String(waits));
-    assert.ok(Math.max(...waits) >= 1600, String(waits));
+    assert.equal(waits.length, 3);
+    assert.ok(waits[2]! > waits[0]!, String(waits));
   });
 
   it("gives up a job that fails although the store works, and runs the others", async () => {
@@ -218,7 +218,7 @@ describe("UploadQueue", () => {
         throw new Error("not readable");
       }
     };
-    const queue = open({}, { ...QUICK, monotonic: () => performance.now() * 1000 });
+    const queue = open({}, quickClock());
     queue.add(response("a"));
     queue.add(response("b"));
     start(queue);

@@ -1,4 +1,4 @@
-import { backoffMs, type Clock } from "@devplat/base";
+import { TimeLimit, backoffMs, type Clock } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import { ObjectStoreError } from "@devplat/object-store";
 import type { RepositoryId } from "../../../access/repository-id.ts";
@@ -6,9 +6,8 @@ import type { FaultLog } from "../../fault-log.ts";
 import { Notifier } from "../../coalescing/notifier.ts";
 import { jobName, type UploadJob, type UploadKind } from "./upload-job.ts";
 import type { UploadJournal } from "./upload-journal.ts";
+import { WaitingJobs, weightOf, type UploadFigures, type WaitingJob } from "./waiting-jobs.ts";
 
-/** Bytes that a job counts at least, so that the number of small jobs is limited too. */
-const MIN_JOB_BYTES = 64 * 1024;
 /** Waits after failures. The longest one is as long as the circuit breaker keeps requests from the store. */
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 /** Tries of a job that fails although the store works. */
@@ -39,24 +38,6 @@ export interface UploadQueueOptions {
   readonly onTried?: (kind: string, result: "success" | "error" | "dropped") => void;
 }
 
-/** Jobs that wait, and their bytes. */
-export interface UploadFigures {
-  readonly jobs: number;
-  readonly bytes: number;
-}
-
-interface Entry {
-  readonly name: string;
-  readonly job: UploadJob;
-  failures: number;
-  /** In `clock.monotonic()`. */
-  notBefore: number;
-  /** Set while it runs. */
-  running: AbortController | undefined;
-  /** It was added again while it ran. */
-  again: boolean;
-}
-
 /**
  * Uploads that wait for their turn, in memory and in a journal on disk. Requests never wait for it. Jobs run in the order in
  * which they were added, except those that somebody waits for. While the store fails, no job is tried until a growing time
@@ -66,15 +47,11 @@ export class UploadQueue {
   readonly #parts: UploadQueueParts;
   readonly #options: UploadQueueOptions;
   readonly #kinds = new Map<string, UploadKind>();
-  /** In the order of their turns. */
-  readonly #entries = new Map<string, Entry>();
-  /** Names of entries that somebody waits for. */
-  readonly #urgent = new Set<string>();
+  readonly #waiting = new WaitingJobs();
   /** Fires whenever there may be something to do, or nothing left. */
   readonly #changed = new Notifier(() => false);
   /** Writes of the journal, in their order. */
   readonly #writes = new Serializer();
-  #bytes = 0;
   /** Failures of the store since its last success. */
   #failures = 0;
   /** In `clock.monotonic()`. */
@@ -95,8 +72,7 @@ export class UploadQueue {
    * repeated. A full queue may drop the job. Never throws.
    */
   add(job: Omit<UploadJob, "epoch">): void {
-    const name = jobName(job);
-    const known = this.#entries.get(name);
+    const known = this.#waiting.get(jobName(job));
     if (known !== undefined) {
       known.again = known.running !== undefined;
       return;
@@ -106,33 +82,30 @@ export class UploadQueue {
       this.#options.onTried?.(job.kind, "dropped");
       return;
     }
-    this.#enter(name, added);
+    this.#waiting.add(added);
+    this.#changed.notify();
     this.#record(added, "write");
   }
 
   /** The job with this subject, if it waits, goes before all others. */
   hurry(job: Pick<UploadJob, "kind" | "id" | "subject">): void {
-    const name = jobName(job);
-    if (!this.#entries.has(name)) return;
-    this.#urgent.add(name);
+    this.#waiting.hurry(jobName(job));
     this.#changed.notify();
   }
 
   /** Whether a job with this subject waits or runs. */
   has(job: Pick<UploadJob, "kind" | "id" | "subject">): boolean {
-    return this.#entries.has(jobName(job));
+    return this.#waiting.get(jobName(job)) !== undefined;
   }
 
   /** Jobs of a repository that wait or run. Without one: all. */
   figures(id?: RepositoryId): UploadFigures {
-    if (id === undefined) return { jobs: this.#entries.size, bytes: this.#bytes };
-    const jobs = [...this.#entries.values()].filter((entry) => entry.job.id.key === id.key);
-    return { jobs: jobs.length, bytes: jobs.reduce((sum, { job }) => sum + job.bytes, 0) };
+    return this.#waiting.figures(id);
   }
 
   /** Drops the jobs of a repository that is purged, and ends the running ones. */
   drop(id: RepositoryId): void {
-    for (const entry of this.#entries.values()) {
+    for (const entry of this.#waiting.all()) {
       if (entry.job.id.key !== id.key || this.#kinds.get(entry.job.kind)?.survivesPurge === true) continue;
       entry.running?.abort(new Error("the repository was purged"));
       this.#leave(entry);
@@ -141,9 +114,7 @@ export class UploadQueue {
 
   /** Reads the jobs of the last run. Call it once, before {@link run}. @throws a system error */
   async restore(): Promise<void> {
-    for (const job of await this.#parts.journal.read()) {
-      if (!this.#entries.has(jobName(job))) this.#enter(jobName(job), job);
-    }
+    for (const job of await this.#parts.journal.read()) if (!this.has(job)) this.#waiting.add(job);
   }
 
   /** Runs jobs until the signal fires. Jobs that run then are ended, and repeated after the next start. Never rejects. */
@@ -162,17 +133,13 @@ export class UploadQueue {
    */
   async drain(ms: number): Promise<void> {
     const { clock } = this.#parts;
-    const over = new AbortController();
-    const timer = clock.sleep(ms, over.signal).then(
-      () => this.#changed.notify(),
-      () => undefined,
-    );
-    const end = clock.monotonic() + ms;
-    while (this.#entries.size > 0 && clock.monotonic() < end && this.#pausedUntil <= clock.monotonic()) {
+    using limit = new TimeLimit(clock, ms);
+    const wake = (): void => this.#changed.notify();
+    limit.signal.addEventListener("abort", wake);
+    while (this.figures().jobs > 0 && !limit.signal.aborted && this.#pausedUntil <= clock.monotonic()) {
       await this.#changed.wait();
     }
-    over.abort();
-    await timer;
+    limit.signal.removeEventListener("abort", wake);
   }
 
   /** Waits for writes of the journal. */
@@ -192,8 +159,7 @@ export class UploadQueue {
   async #wait(): Promise<void> {
     const { clock } = this.#parts;
     const now = clock.monotonic();
-    const waiting = [...this.#entries.values()].filter(({ running }) => running === undefined);
-    const first = Math.min(...waiting.map(({ notBefore }) => Math.max(notBefore, this.#pausedUntil)));
+    const first = Math.max(this.#waiting.nextAt(), this.#pausedUntil);
     if (first === Infinity) return await this.#changed.wait();
     const over = new AbortController();
     const timer = clock.sleep(Math.max(0, first - now), over.signal).catch(() => undefined);
@@ -201,20 +167,12 @@ export class UploadQueue {
     over.abort();
   }
 
-  #next(): Entry | undefined {
+  #next(): WaitingJob | undefined {
     const now = this.#parts.clock.monotonic();
-    if (now < this.#pausedUntil) return undefined;
-    const isReady = (entry: Entry | undefined): entry is Entry =>
-      entry !== undefined && entry.running === undefined && entry.notBefore <= now;
-    for (const name of this.#urgent) {
-      const entry = this.#entries.get(name);
-      if (isReady(entry)) return entry;
-    }
-    for (const entry of this.#entries.values()) if (isReady(entry)) return entry;
-    return undefined;
+    return now < this.#pausedUntil ? undefined : this.#waiting.next(now);
   }
 
-  async #try(entry: Entry, stopping: AbortSignal): Promise<void> {
+  async #try(entry: WaitingJob, stopping: AbortSignal): Promise<void> {
     const { job } = entry;
     const { kind: name, id } = job;
     const kind = this.#kinds.get(name);
@@ -229,7 +187,7 @@ export class UploadQueue {
       this.#options.onTried?.(name, "success");
       this.#parts.faults.forget({ id });
       entry.running = undefined;
-      if (!signal.aborted && entry.again) this.#requeue(entry);
+      if (!signal.aborted && entry.again) this.#waiting.putLast(entry);
       else this.#leave(entry);
     } catch (error) {
       entry.running = undefined;
@@ -239,11 +197,11 @@ export class UploadQueue {
     }
   }
 
-  #failed(entry: Entry, error: unknown): void {
+  #failed(entry: WaitingJob, error: unknown): void {
     const { clock, faults } = this.#parts;
     const now = clock.monotonic();
     faults.once({ id: entry.job.id }, error, "data cannot be uploaded to the object store");
-    this.#requeue(entry);
+    this.#waiting.putLast(entry);
     if (error instanceof ObjectStoreError && !FAULTS_OF_OBJECT.has(error.code)) {
       // Jobs that ran concurrently fail for the same reason.
       if (now < this.#pausedUntil) return;
@@ -255,33 +213,8 @@ export class UploadQueue {
     entry.notBefore = now + backoffMs(entry.failures, BACKOFF);
   }
 
-  /** Puts a job behind the others. */
-  #requeue(entry: Entry): void {
-    if (this.#entries.get(entry.name) !== entry) return;
-    this.#entries.delete(entry.name);
-    this.#entries.set(entry.name, entry);
-    this.#changed.notify();
-  }
-
-  #enter(name: string, job: UploadJob): void {
-    this.#entries.set(name, {
-      name,
-      job,
-      failures: 0,
-      notBefore: 0,
-      running: undefined,
-      again: false,
-    });
-    this.#bytes += weightOf(job);
-    this.#changed.notify();
-  }
-
-  #leave(entry: Entry): void {
-    // Another job may have its name, if it was dropped while it ran.
-    if (this.#entries.get(entry.name) !== entry) return;
-    this.#entries.delete(entry.name);
-    this.#urgent.delete(entry.name);
-    this.#bytes -= weightOf(entry.job);
+  #leave(entry: WaitingJob): void {
+    if (!this.#waiting.remove(entry)) return;
     this.#record(entry.job, "remove");
     this.#changed.notify();
   }
@@ -290,9 +223,9 @@ export class UploadQueue {
   #makeRoom(job: UploadJob): boolean {
     const { maxBytes } = this.#options;
     const isDroppable = (kind: string): boolean => this.#kinds.get(kind)?.isDroppable === true;
-    if (isDroppable(job.kind)) return this.#bytes + weightOf(job) <= maxBytes;
-    for (const entry of this.#entries.values()) {
-      if (this.#bytes + weightOf(job) <= maxBytes) break;
+    if (isDroppable(job.kind)) return this.figures().bytes + weightOf(job) <= maxBytes;
+    for (const entry of this.#waiting.all()) {
+      if (this.figures().bytes + weightOf(job) <= maxBytes) break;
       if (!isDroppable(entry.job.kind) || entry.running !== undefined) continue;
       this.#options.onTried?.(entry.job.kind, "dropped");
       this.#leave(entry);
@@ -304,7 +237,7 @@ export class UploadQueue {
     const { journal, faults, clock } = this.#parts;
     const write = async (): Promise<void> => {
       // A job that left before it was written, or was added again before it was removed.
-      if (this.#entries.has(jobName(job)) === (change === "remove")) return;
+      if (this.has(job) === (change === "remove")) return;
       await (change === "write" ? journal.write(job, clock.now()) : journal.remove(job));
     };
     // Without its journal the job still runs in this process.
@@ -312,8 +245,4 @@ export class UploadQueue {
       faults.once({ id: job.id }, error, "the list of uploads cannot be written");
     });
   }
-}
-
-function weightOf({ bytes }: UploadJob): number {
-  return Math.max(bytes, MIN_JOB_BYTES);
 }
