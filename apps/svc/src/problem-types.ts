@@ -9,6 +9,12 @@ const OPERATION_PROBLEMS = {
     status: 409,
     title: "The repository cannot be fetched ahead: it is disabled, or there is no token for it.",
   },
+  ref_moved: { status: 409, title: "The code host shows another object for a ref, or none." },
+  cannot_store: {
+    status: 507,
+    title: "The objects cannot be stored here.",
+    hint: "Clones still work: the code host answers them. The log of the service has the reason.",
+  },
   not_found: { status: 404, title: "No record has this id." },
   version_mismatch: { status: 412, title: "The record was changed since the caller read it." },
   forbidden: { status: 403, title: "The caller's role or kind of credential does not allow this." },
@@ -44,6 +50,7 @@ const EXCHANGE_PROBLEMS = {
   repeated_field: { status: 400, title: "The body has a field more than once." },
   bad_parameter: { status: 400, title: "A query parameter is wrong." },
   misdirected: { status: 421, title: "The service does not answer under this host name." },
+  host_silent: { status: 504, title: "The code host did not answer in time." },
   busy: { status: 503, title: "Too many requests of this kind are running." },
   internal: { status: 500, title: "The service failed because of a fault of its own." },
 } as const satisfies ProblemTypes;

@@ -165,12 +165,28 @@ export class AccessCheck implements RefQueries {
     command: CommandRequest,
     prefixes: readonly string[],
   ): Promise<RefsResponse> {
-    if (!this.#limit.take(request.context.remoteAddress)) {
-      throw new GitError("busy", 429, "too many fetches without ls-refs from this address; try again", {
-        headers: { "Retry-After": "1" },
-      });
-    }
+    this.#takeProbe(request);
     return await this.#probe(request, command, prefixes);
+  }
+
+  /**
+   * Sends a probe for a repository that is not cached, and records nothing: its state would stay in memory for ever.
+   * Throws as {@link ask}.
+   */
+  async askUnlisted(
+    request: AccessRequest,
+    command: CommandRequest,
+    prefixes: readonly string[],
+  ): Promise<RefsResponse> {
+    this.#takeProbe(request);
+    return await this.#send(request, command, prefixes);
+  }
+
+  #takeProbe({ context }: AccessRequest): void {
+    if (this.#limit.take(context.remoteAddress)) return;
+    throw new GitError("busy", 429, "too many fetches without ls-refs from this address; try again", {
+      headers: { "Retry-After": "1" },
+    });
   }
 
   async #probe(
@@ -178,8 +194,21 @@ export class AccessCheck implements RefQueries {
     command: CommandRequest,
     prefixes: readonly string[],
   ): Promise<RefsResponse> {
+    const response = await this.#send(request, command, prefixes);
+    if (response.kind === "refused") return response;
+    const { owner, name } = request.target;
+    await this.#refs.record(repositoryId(owner, name), prefixes, response.body);
+    this.#authorizations.renew(this.#keyOf(request), response.sentAt);
+    return response;
+  }
+
+  async #send(
+    request: AccessRequest,
+    command: CommandRequest,
+    prefixes: readonly string[],
+  ): Promise<RefsResponse> {
     const key = this.#keyOf(request);
-    const response = await this.#probes.ask({
+    return await this.#probes.ask({
       shareKey: key,
       mayShare: (sentAt) => this.#authorizations.isCurrent(key, sentAt),
       observe: (upstream) => this.observe(request, upstream),
@@ -189,11 +218,6 @@ export class AccessCheck implements RefQueries {
       prefixes,
       idleMs: request.policy.timeoutSeconds * 1000,
     });
-    if (response.kind === "refused") return response;
-    const { owner, name } = request.target;
-    await this.#refs.record(repositoryId(owner, name), prefixes, response.body);
-    this.#authorizations.renew(key, response.sentAt);
-    return response;
   }
 
   #observe(access: Access, response: UpstreamResponse): UpstreamResponse {

@@ -9,7 +9,7 @@ import {
 } from "@devplat/git-protocol";
 import { MAX_REFS_BYTES } from "./ref-snapshots.ts";
 import { withBody, type Upstream, type UpstreamResponse } from "../upstream/upstream.ts";
-import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../upstream/headers.ts";
+import { isUploadPackResult, ownCommandHeaders } from "../upstream/headers.ts";
 
 /** Bytes of a refusal's body that are passed on. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -93,14 +93,7 @@ export class RefProbes {
       kind: "probe",
       method: "POST",
       path: probe.path,
-      headers: {
-        "content-type": UPLOAD_PACK_REQUEST,
-        accept: UPLOAD_PACK_RESULT,
-        "accept-encoding": "identity",
-        "git-protocol": "version=2",
-        "user-agent": this.#userAgent,
-        ...(probe.authorization === undefined ? {} : { authorization: probe.authorization }),
-      },
+      headers: ownCommandHeaders(this.#userAgent, probe.authorization),
       body: encodeCommandRequest(request),
       idleMs: probe.idleMs,
     });

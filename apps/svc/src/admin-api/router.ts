@@ -7,7 +7,7 @@ import { clientOf, requestFacts } from "../http/request/management-client.ts";
 import { admit } from "../administration/permission.ts";
 import { successStatusOf, type Operation } from "./operation.ts";
 import { INTERNAL, ProblemError, documentOf, problemOf, problemResponse } from "../http/request/problem.ts";
-import { validateQuery } from "../administration/validation.ts";
+import { validateQuery } from "../http/request/validation.ts";
 
 export interface RouterParts {
   readonly authenticator: Authenticator;

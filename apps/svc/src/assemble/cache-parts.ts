@@ -10,6 +10,7 @@ import { MissingObjectFetches } from "../cache/coalescing/missing-object-fetch.t
 import { CoalescedFetches } from "../cache/coalescing/coalesced-fetches.ts";
 import { LeadFetch } from "../cache/coalescing/lead-fetch.ts";
 import { UpstreamLimit } from "../cache/coalescing/upstream-limit.ts";
+import { ObjectEnsurer } from "../cache/ensuring/object-ensurer.ts";
 import { FaultLog } from "../cache/fault-log.ts";
 import { BackgroundFills } from "../cache/filling/background-fill.ts";
 import { FillWatch } from "../cache/filling/fill-watch.ts";
@@ -70,6 +71,8 @@ export interface CacheSettings {
 /** The parts of the cache that others use. */
 export interface CacheParts {
   readonly cache: GitCache;
+  /** Brings objects here before they are fetched. */
+  readonly ensurer: ObjectEnsurer;
   readonly service: CacheService;
   /** Says which objects are here, for the access check. */
   readonly objects: MirrorResponses;
@@ -134,12 +137,13 @@ export function buildCache(settings: CacheSettings): CacheParts {
     faults: mirrorFaults,
     stopping: stopping.signal,
   });
+  const missingObjects = new MissingObjectFetches(upstreamLimit);
   const objects = new MirrorResponses({
     mirrors,
     lookup,
     responder,
     threads,
-    missingObjects: new MissingObjectFetches(upstreamLimit),
+    missingObjects,
     filler,
     repositories,
     faults: mirrorFaults,
@@ -198,6 +202,19 @@ export function buildCache(settings: CacheSettings): CacheParts {
     dropUnusedAfterMs,
   });
   return {
+    ensurer: new ObjectEnsurer({
+      mirrors,
+      responder,
+      threads,
+      missingObjects,
+      filler,
+      background,
+      reset,
+      faults: mirrorFaults,
+      work,
+      clock,
+      queueMs,
+    }),
     cache: new GitCache({ repositories, responses, idle, fetches, lead, metrics, clock, queueMs }),
     service: new CacheService({
       storagePath,

@@ -3,6 +3,8 @@ import { AccessCheck } from "../access/access-check.ts";
 import { RefProbes } from "../access/ref-probe.ts";
 import type { CachePolicies } from "../cache/policy.ts";
 import { BodyReaders } from "../git/body/body-reader.ts";
+import { EnsureBodies } from "../git/ensure/ensure-body.ts";
+import { EnsureCommand } from "../git/ensure/ensure-command.ts";
 import { FetchCommand } from "../git/fetch-command.ts";
 import { RequestCache } from "../git/body/request-cache.ts";
 import { lfsBatchBodies } from "../git/lfs.ts";
@@ -28,7 +30,7 @@ export interface GitAssemblyOptions {
   readonly credentials: CredentialCheck;
   readonly policies: CachePolicies;
   /** Undefined: the cache feature is off, and everything passes through. */
-  readonly cache: Pick<CacheParts, "cache" | "objects" | "refs"> | undefined;
+  readonly cache: Pick<CacheParts, "cache" | "ensurer" | "objects" | "refs"> | undefined;
   /** `cache.grant_seconds` */
   readonly grantSeconds: number;
   /** `server.accel`. Undefined: this service sends every response itself. */
@@ -64,7 +66,7 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     logger,
   };
   if (options.cache === undefined) return new GitRoutes({ ...routes, cached: undefined });
-  const { cache, objects, refs } = options.cache;
+  const { cache, ensurer, objects, refs } = options.cache;
   const { grantSeconds, probesPerMinute, userAgent } = options;
   const probes = new RefProbes({ upstream, userAgent, clock });
   const access = new AccessCheck({ probes, refs, objects, clock, hostUrl, grantSeconds, probesPerMinute });
@@ -93,5 +95,15 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     }),
     strict: options.strictLsRefs,
   });
-  return new GitRoutes({ ...routes, cached: { access, cache, uploadPack, files } });
+  const ensure = new EnsureCommand({
+    upstream,
+    access,
+    cache,
+    ensurer,
+    bodies: new EnsureBodies(idleMs),
+    metrics,
+    clock,
+    userAgent,
+  });
+  return new GitRoutes({ ...routes, cached: { access, cache, uploadPack, ensure, files } });
 }

@@ -20,6 +20,7 @@ export const AUDIT_ACTIONS = [
   "cached_repository.warmed",
   "git.fetch",
   "git.push",
+  "git.ensure",
   "api.write",
   "access.denied",
   "encryption.rekeyed",

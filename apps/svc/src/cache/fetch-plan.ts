@@ -33,6 +33,9 @@ export interface FetchJob {
   readonly upstream: FetchUpstream;
 }
 
+/** The parts of a fetch that bring its objects into the mirror. */
+export type FillJob = Pick<FetchJob, "repository" | "format" | "fetch" | "wantedRefs" | "upstream">;
+
 /** The code host refused the caller while its response was prepared. */
 export class AccessEnded extends Error {
   /** The code host's. */

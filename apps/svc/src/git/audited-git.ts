@@ -52,6 +52,7 @@ function deedOf(context: RequestContext, target: Answered, status: number): Audi
   const tail = target.kind === "repository" ? target.tail.kind : undefined;
   if (context.request.method === "POST" && !context.gitProbe) {
     if (tail === "receive_pack") return "git.push";
+    if (tail === "ensure") return "git.ensure";
     if (tail === "upload_pack" && context.gitCommand !== "ls-refs") return "git.fetch";
   }
   const denied = status === 401 || status === 403 || status === 429;

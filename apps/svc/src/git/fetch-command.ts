@@ -25,6 +25,7 @@ import { GitError, isGone } from "../upstream/errors.ts";
 import type { CachedRequest } from "./git-request.ts";
 import type { DecodedFetch, RequestCache } from "./body/request-cache.ts";
 import { ClientUpstream } from "./fetch-upstream.ts";
+import { commandHeaders } from "./ls-refs-command.ts";
 import type { Accel } from "../http/accel/accel.ts";
 import type { FileSender } from "../http/send-file/file-sender.ts";
 import type { Late } from "../late.ts";
@@ -127,7 +128,13 @@ export class FetchCommand {
       body: command.bytes,
       gone: context.gone,
       authorization,
-      upstream: new ClientUpstream({ upstream, access, request, authorization }),
+      upstream: new ClientUpstream({
+        upstream,
+        access,
+        request,
+        authorization,
+        headers: () => commandHeaders(request),
+      }),
     });
     context.timing("plan", performance.now() - plannedAt);
     if (plan.kind === "replaced") return await this.#again(call, authorization.sentAt);

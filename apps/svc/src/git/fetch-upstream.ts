@@ -2,26 +2,30 @@ import type { AccessCheck } from "../access/access-check.ts";
 import type { FetchAuthorization } from "../access/authorization.ts";
 import type { FetchUpstream } from "../cache/fetch-plan.ts";
 import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
+import type { HeaderRecord } from "../upstream/headers.ts";
 import type { CachedRequest } from "./git-request.ts";
-import { commandHeaders } from "./ls-refs-command.ts";
 
-/** Asks the code host with the credential, the headers and the time limit of one client's request. */
+/** Asks the code host with the credential and the time limit of one client's request. */
 export class ClientUpstream implements FetchUpstream {
   readonly #upstream: Upstream;
   readonly #access: AccessCheck;
   readonly #request: CachedRequest;
   readonly #authorization: FetchAuthorization;
+  readonly #headers: () => HeaderRecord;
 
   constructor(parts: {
     readonly upstream: Upstream;
     readonly access: AccessCheck;
     readonly request: CachedRequest;
     readonly authorization: FetchAuthorization;
+    /** Makes the headers of a fetch. */
+    readonly headers: () => HeaderRecord;
   }) {
     this.#upstream = parts.upstream;
     this.#access = parts.access;
     this.#request = parts.request;
     this.#authorization = parts.authorization;
+    this.#headers = parts.headers;
   }
 
   async fetch(body: Buffer, signal: AbortSignal): Promise<UpstreamResponse> {
@@ -31,7 +35,7 @@ export class ClientUpstream implements FetchUpstream {
       kind: "fetch",
       method: "POST",
       path: request.target.upstreamPath,
-      headers: commandHeaders(request),
+      headers: this.#headers(),
       body,
       idleMs: request.policy.timeoutSeconds * 1000,
       signal,

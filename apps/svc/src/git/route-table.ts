@@ -4,6 +4,8 @@ import { lfsOperation } from "./lfs.ts";
 
 /** The way in which the client learns of a failure after a part of the response was sent. */
 type LateFailure =
+  /** There is none: the response is one short write. */
+  | "none"
   /** The connection is closed before the end of the body. */
   | "cut"
   /** As `cut`, after a last packet with the error, which git prints: on side-band 3 within a pack, `ERR` before it. */
@@ -65,6 +67,14 @@ export const GIT_ROUTES = {
     service: "code host",
     redirects: "never",
     failure: CUT,
+  },
+  ensure: {
+    path: "svc/ensure",
+    methods: ["POST"],
+    permission: "read",
+    service: "cache",
+    redirects: "never",
+    failure: { before: "status", after: "none" },
   },
   dumb_refs: {
     path: "info/refs",

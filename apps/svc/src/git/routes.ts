@@ -18,6 +18,7 @@ import type { AccessCheck } from "../access/access-check.ts";
 import { AdvertisedFeatures } from "./advertised-features.ts";
 import type { BodyReaders } from "./body/body-reader.ts";
 import { GitError } from "../upstream/errors.ts";
+import type { EnsureCommand } from "./ensure/ensure-command.ts";
 import type { GitRequest, RepositoryRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "../upstream/headers.ts";
 import { answerLfsBatch, lfsOperation, lfsPermissions, readLfsBatch, type LfsBatch } from "./lfs.ts";
@@ -44,6 +45,7 @@ export interface GitRoutesParts {
         readonly access: AccessCheck;
         readonly cache: GitCache;
         readonly uploadPack: UploadPack;
+        readonly ensure: EnsureCommand;
         readonly files: Late<FileSender>;
       }
     | undefined;
@@ -120,7 +122,8 @@ export class GitRoutes implements GitHandler {
       this.#refuse(context, target, policy, status, message, headers);
       return;
     }
-    if (this.#parts.cached !== undefined) context.concludeCache(untouched(policy));
+    // Before the code host has authorized the caller, a response to `ensure` must not tell whether the repository is listed.
+    if (this.#parts.cached !== undefined && !isEnsure(target)) context.concludeCache(untouched(policy));
     const { origin } = this.#parts.upstream;
     const gitRequest: GitRequest = {
       context,
@@ -142,6 +145,12 @@ export class GitRoutes implements GitHandler {
       const observe = (response: UpstreamResponse): UpstreamResponse =>
         this.#observe(gitRequest, response, batch.level);
       await answerLfsBatch(this.#parts.upstream, gitRequest, batch, ownOrigin(context), observe);
+      return;
+    }
+    if (isEnsure(target)) {
+      const { cached } = this.#parts;
+      if (cached === undefined) answerText(context, 404, "the cache of this service is off");
+      else await cached.ensure.handle({ ...gitRequest, target });
       return;
     }
     const version = requestedProtocolVersion(singleHeader(request.headers["git-protocol"]));
@@ -302,6 +311,10 @@ function isHandOver(target: Target, { status, headers }: UpstreamResponse, relay
 
 function isUploadPack(target: Target): target is Extract<Target, { kind: "repository" }> {
   return target.kind === "repository" && target.tail.kind === "upload_pack";
+}
+
+function isEnsure(target: Target): target is Extract<Target, { kind: "repository" }> {
+  return target.kind === "repository" && target.tail.kind === "ensure";
 }
 
 /** False for `ls-refs` and for git's probe before a large body: they belong to the fetch that follows. */

@@ -4,6 +4,9 @@ import { RepositoryLabelling, type RepositoryLabels } from "./repository-labels.
 
 export type FetchResult = "hit" | "miss" | "rejected" | "error";
 export type RequestResult = FetchResult | "nocache" | "bypass" | "passthrough";
+/** Outcome of a request to ensure objects; `moved`: the code host shows other objects. */
+const ENSURE_OUTCOMES = ["ready", "pending", "moved", "rejected", "error"] as const;
+export type EnsureOutcome = (typeof ENSURE_OUTCOMES)[number];
 /** Timed part of the decision on a request. */
 export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
 /** Where bytes sent to clients came from; `accel`: bytes that the proxy in front was told to send. */
@@ -56,6 +59,7 @@ export class Metrics {
     "cache_singleflight_followers_total",
     "Fetch requests that shared another one's upstream fetch.",
   );
+  readonly #ensure = this.#counter("cache_ensure_total", "Requests to svc/ensure by result.", ["result"]);
   readonly #auditDropped = this.#counter(
     "audit_dropped_total",
     "Audit records that were logged, but could not be stored.",
@@ -112,6 +116,7 @@ export class Metrics {
     // A series that exists at 0 lets a rate be computed from the first event on.
     for (const result of ["hit", "miss", "rejected", "error"]) this.#fetch.inc({ result }, 0);
     for (const result of ["success", "error"]) this.#warm.inc({ result }, 0);
+    for (const result of ENSURE_OUTCOMES) this.#ensure.inc({ result }, 0);
   }
 
   #counter<Label extends string = never>(
@@ -134,6 +139,10 @@ export class Metrics {
   /** A warming of a repository ended. */
   warmed(result: "success" | "error"): void {
     this.#warm.inc({ result });
+  }
+
+  ensured(result: EnsureOutcome): void {
+    this.#ensure.inc({ result });
   }
 
   request(labels: RepositoryLabels, result: RequestResult): void {

@@ -99,3 +99,15 @@ export function isUploadPackResult(response: {
     (encoding === undefined || encoding === "identity")
   );
 }
+
+/** The headers of a command of protocol v2 that this service sends for itself. */
+export function ownCommandHeaders(userAgent: string, authorization: string | undefined): HeaderRecord {
+  return {
+    "content-type": UPLOAD_PACK_REQUEST,
+    accept: UPLOAD_PACK_RESULT,
+    "accept-encoding": "identity",
+    "git-protocol": "version=2",
+    "user-agent": userAgent,
+    ...(authorization === undefined ? {} : { authorization }),
+  };
+}

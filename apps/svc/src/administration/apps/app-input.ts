@@ -1,6 +1,6 @@
 import { Secret } from "@devplat/base";
 import { z } from "zod";
-import { validateBody } from "../validation.ts";
+import { validateBody } from "../../http/request/validation.ts";
 
 /** A 16384-bit key in PEM has 12 KB. */
 const MAX_KEY = 16 * 1024;

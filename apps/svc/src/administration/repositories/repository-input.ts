@@ -13,7 +13,7 @@ import {
   type CachedRepositoryChange,
   type NewCachedRepository,
 } from "./cached-repositories.ts";
-import { validateBody } from "../validation.ts";
+import { validateBody } from "../../http/request/validation.ts";
 
 const timeout = z.int().min(1).max(MAX_TIMEOUT_SECONDS).nullable();
 

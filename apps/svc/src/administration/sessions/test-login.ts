@@ -7,7 +7,7 @@ import type { AuditTrail } from "../../audit/audit-event.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Client } from "../../identity/client.ts";
 import type { Sessions, StartedSession } from "../../identity/login/sessions.ts";
-import { validateBody } from "../validation.ts";
+import { validateBody } from "../../http/request/validation.ts";
 
 /** Any login is accepted that a log line and a page can show. */
 const usernameSchema = z

@@ -3,7 +3,7 @@ import type { Actor } from "../../identity/principal.ts";
 import type { SessionUseCases } from "./sessions.ts";
 import { tokenValueSchema } from "../tokens/token-input.ts";
 import type { Tokens } from "../tokens/tokens.ts";
-import { validateBody } from "../validation.ts";
+import { validateBody } from "../../http/request/validation.ts";
 
 /** Revokes a leaked token of any kind by its value. @throws SvcError `not_found`, `invalid_fields`; ProblemError */
 export async function revokeByValue(

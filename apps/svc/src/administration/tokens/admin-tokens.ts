@@ -9,7 +9,7 @@ import { lifetimeOf } from "../../tokens/duration.ts";
 import { requireAdmin } from "../permission.ts";
 import { requireRunningSession } from "./running-session.ts";
 import { adminTokenRequestSchema } from "./token-input.ts";
-import { validateBody } from "../validation.ts";
+import { validateBody } from "../../http/request/validation.ts";
 import { newSession } from "../../identity/login/sessions.ts";
 
 export interface AdminTokensParts {

@@ -8,7 +8,7 @@ import { EVERYTHING, parseScopes } from "../../scopes/scopes.ts";
 import type { TokenLookup } from "../../tokens/token-lookup.ts";
 import type { Explanation, ScopeExplainer } from "./explain.ts";
 import type { Tokens } from "./tokens.ts";
-import { ALONGSIDE_FIELDS, validateBody } from "../validation.ts";
+import { ALONGSIDE_FIELDS, validateBody } from "../../http/request/validation.ts";
 
 const MAX_REPOSITORIES = 100;
 const MAX_URL = 8192;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../../config/defaults.ts";
 import { RESOURCES } from "../../scopes/scopes.ts";
-import { ALONGSIDE_FIELDS, MISSING } from "../validation.ts";
+import { ALONGSIDE_FIELDS, MISSING } from "../../http/request/validation.ts";
 
 /** Most repositories of one token; each is checked at the code host. */
 const MAX_REPOSITORIES = 100;

@@ -17,7 +17,7 @@ import type { TokenLookup } from "../../tokens/token-lookup.ts";
 import { requireTimeCursor } from "../paging.ts";
 import { requireRunningSession } from "./running-session.ts";
 import { tokenRequestSchema, type TokenRequest } from "./token-input.ts";
-import { validateBody } from "../validation.ts";
+import { validateBody } from "../../http/request/validation.ts";
 
 /** The duration of a token without expiry. */
 const NEVER = "never";

@@ -8,7 +8,7 @@ import {
 import { GitStoreError, type Ref } from "@devplat/git-store";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
-import type { FetchJob } from "../fetch-plan.ts";
+import type { FillJob } from "../fetch-plan.ts";
 import { SURVEYED_PREFIXES, shareHistory, type MissingWants, type Mirror } from "@devplat/git-mirror";
 import { packBytes } from "./pack-stream.ts";
 import type { UpstreamLimit } from "./upstream-limit.ts";
@@ -16,7 +16,7 @@ import type { UpstreamLimit } from "./upstream-limit.ts";
 /** Maximum haves in a request. Git sends fewer in its first round; the history of each is implied. */
 const MAX_HAVES = 512;
 /** Bytes before the pack that are kept, so that an error in them can be passed on. */
-const MAX_ERROR_BYTES = 64 * 1024;
+export const MAX_ERROR_BYTES = 64 * 1024;
 
 /**
  * Result of fetching the objects that the mirror lacks.
@@ -39,7 +39,7 @@ export interface MissingObjectFetch {
 }
 
 /** The code host's response has no pack. */
-class FetchRefused extends Error {
+export class FetchRefused extends Error {
   readonly response: UpstreamResponse;
 
   constructor(response: UpstreamResponse) {
@@ -71,7 +71,7 @@ export class MissingObjectFetches {
   }
 
   /** The running fetch of the same objects, if another request started one. */
-  running(job: FetchJob, missing: MissingWants): MissingObjectFetch | undefined {
+  running(job: FillJob, missing: MissingWants): MissingObjectFetch | undefined {
     return this.#running.get(keyOf(job, missing));
   }
 
@@ -79,7 +79,7 @@ export class MissingObjectFetches {
    * @param waitMs maximum milliseconds to wait for a turn
    * @throws in `outcome`: RequestFailed, ResponseBroken, or the error of the pack or the disk
    */
-  fetch(job: FetchJob, missing: MissingWants, mirror: Mirror, waitMs: number): MissingObjectFetch {
+  fetch(job: FillJob, missing: MissingWants, mirror: Mirror, waitMs: number): MissingObjectFetch {
     const key = keyOf(job, missing);
     const { promise: firstByte, resolve } = Promise.withResolvers<void>();
     const outcome = this.#fetch(job, missing, mirror, waitMs, resolve).finally(() =>
@@ -91,7 +91,7 @@ export class MissingObjectFetches {
   }
 
   async #fetch(
-    job: FetchJob,
+    job: FillJob,
     { wants, tips, view }: MissingWants,
     mirror: Mirror,
     waitMs: number,
@@ -141,7 +141,7 @@ export class MissingObjectFetches {
   }
 }
 
-function keyOf({ repository }: FetchJob, { wants }: MissingWants): string {
+function keyOf({ repository }: FillJob, { wants }: MissingWants): string {
   const identity = `${repository.generation}.${repository.tips.identity}`;
   return `${repository.id.key}#${identity} ${wants.toSorted().join(" ")}`;
 }

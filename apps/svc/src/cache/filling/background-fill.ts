@@ -1,8 +1,9 @@
 import type { CachedRepository } from "../cached-repository.ts";
-import { packOf, requestFor } from "../coalescing/missing-object-fetch.ts";
+import { FetchRefused, MAX_ERROR_BYTES, packOf, requestFor } from "../coalescing/missing-object-fetch.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
-import type { FetchJob } from "../fetch-plan.ts";
+import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
+import type { FillJob } from "../fetch-plan.ts";
 import type { Mirrors } from "@devplat/git-mirror";
 import type { UpstreamLimit } from "../coalescing/upstream-limit.ts";
 
@@ -11,6 +12,17 @@ const FILL_PREFIXES = ["HEAD", "refs/heads/", "refs/tags/"];
 
 /** The pack of a fill is larger than `cache.fill_max_mb`. */
 class TooBig extends Error {}
+
+/**
+ * Result of a fill.
+ * - `busy`: no turn came in time. `too_big`: the pack is larger than `cache.fill_max_mb`.
+ * - `refused`: the code host's response, which has no pack. It is for the caller whose credential was used.
+ */
+export type FillResult =
+  | { readonly kind: "ended" }
+  | { readonly kind: "busy" | "too_big" }
+  | { readonly kind: "refused"; readonly response: UpstreamResponse }
+  | { readonly kind: "failed"; readonly error: unknown };
 
 export interface BackgroundFillOptions {
   /** `cache.fill`: all branches and tags, or only the wants of the request. */
@@ -30,7 +42,7 @@ export class BackgroundFills {
   readonly #mirrors: Mirrors;
   readonly #limit: UpstreamLimit;
   readonly #faults: FaultLog;
-  readonly #running = new Set<string>();
+  readonly #running = new Map<string, Promise<FillResult>>();
   /** Repositories that are too large, and the generation of their data. */
   readonly #tooBig = new WeakMap<CachedRepository, number>();
   readonly #ended = new AbortController();
@@ -42,27 +54,46 @@ export class BackgroundFills {
     this.#faults = faults;
   }
 
-  /** Never rejects. */
-  async fill(job: FetchJob): Promise<void> {
+  /** Fills the mirror, unless a fill of it runs. Never rejects. */
+  async fill(job: FillJob): Promise<void> {
+    if (!this.#running.has(job.repository.id.key)) await this.filled(job);
+  }
+
+  /** As {@link fill}, and waits for the fill that runs. Never rejects. */
+  async filled(job: FillJob): Promise<FillResult> {
+    const { repository } = job;
+    const { key } = repository.id;
+    for (let running; (running = this.#running.get(key)) !== undefined;) {
+      const result = await running;
+      if (result.kind !== "refused") return result;
+    }
+    if (this.#tooBig.get(repository) === repository.generation) return { kind: "too_big" };
+    if (this.#ended.signal.aborted) return { kind: "failed", error: this.#ended.signal.reason };
+    const filling = this.#run(job).finally(() => this.#running.delete(key));
+    this.#running.set(key, filling);
+    return await filling;
+  }
+
+  async #run(job: FillJob): Promise<FillResult> {
     const { repository } = job;
     const { generation } = repository;
-    const { key } = repository.id;
-    if (this.#running.has(key) || this.#tooBig.get(repository) === generation || this.#ended.signal.aborted) {
-      return;
-    }
-    this.#running.add(key);
+    const { signal } = this.#ended;
     let release: (() => void) | undefined;
     try {
-      release = await this.#limit.acquire(key, this.#ended.signal, this.#options.waitMs, true);
-      if (release !== undefined) await this.#fill(job);
+      release = await this.#limit.acquire(repository.id.key, signal, this.#options.waitMs, true);
+      if (release === undefined) return { kind: "busy" };
+      await this.#fill(job);
+      return { kind: "ended" };
     } catch (error) {
       if (error instanceof TooBig) this.#tooBig.set(repository, generation);
-      if (generation === repository.generation && !this.#ended.signal.aborted) {
+      if (generation === repository.generation && !signal.aborted) {
         this.#faults.once(repository, error, "a repository cannot be stored ahead");
       }
+      if (error instanceof TooBig) return { kind: "too_big" };
+      if (error instanceof FetchRefused) return { kind: "refused", response: error.response };
+      return { kind: "failed", error };
     } finally {
       release?.();
-      this.#running.delete(key);
     }
   }
 
@@ -71,7 +102,7 @@ export class BackgroundFills {
     this.#ended.abort(new Error("the service is stopping"));
   }
 
-  async #fill(job: FetchJob): Promise<void> {
+  async #fill(job: FillJob): Promise<void> {
     const { repository, format, fetch } = job;
     const mirror = this.#mirrors.of(repository.id);
     const view = await mirror.view(format);
@@ -89,7 +120,9 @@ export class BackgroundFills {
     const { signal } = this.#ended;
     const open = async (): Promise<AsyncIterable<Buffer>> => {
       const response = await job.upstream.fetch(requestFor([...wants], new Map(), format), signal);
-      if (!isUploadPackResult(response)) throw new Error("the code host gives no pack");
+      if (!isUploadPackResult(response)) {
+        throw new FetchRefused(withBody(response, await response.read(MAX_ERROR_BYTES)));
+      }
       return bounded(packOf(response), this.#options.maxBytes);
     };
     const shown = repository.tips.recent().refs.values();

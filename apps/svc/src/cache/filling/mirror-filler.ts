@@ -41,7 +41,7 @@ export class MirrorFiller {
    *
    * @returns whether there was a fill that has ended
    */
-  async finished({ repository, fetch }: FetchJob): Promise<boolean> {
+  async finished({ repository, fetch }: Pick<FetchJob, "repository" | "fetch">): Promise<boolean> {
     const { id, tips } = repository;
     const { key } = id;
     // The transfer of a request for all objects is itself the source of a fill.

@@ -6,6 +6,8 @@ import { PROBLEM_TYPES, isOperationProblem, type ProblemCode } from "../../probl
 export interface Problem extends CommonProblem<ProblemCode> {
   /** One for each wrong field. */
   readonly errors?: readonly FieldFault[];
+  /** Objects that the code host shows for the refs of a `ref_moved`; null: none. */
+  readonly refs?: Readonly<Record<string, string | null>>;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -54,8 +56,8 @@ export const INTERNAL: Problem = {
 };
 
 /** The problem document, with `message` equal to `detail`, and one entry per wrong field. */
-export function documentOf({ code, detail, hint, errors }: Problem) {
-  return problemDocument(PROBLEM_TYPES, { code, detail, hint }, { message: detail, errors });
+export function documentOf({ code, detail, hint, errors, refs }: Problem) {
+  return problemDocument(PROBLEM_TYPES, { code, detail, hint }, { message: detail, errors, refs });
 }
 
 export function problemResponse(problem: Problem): Response {

@@ -10,8 +10,13 @@ const READ_TIMEOUT_MS = 30_000;
 
 /** A JSON body in which no object has a key twice. @throws ProblemError 400, 408, 413, 415 */
 export async function readJson(request: Request): Promise<unknown> {
-  requireType(request, "application/json");
-  const text = await readText(request, MAX_JSON_BYTES);
+  requireType(request.headers.get("content-type"), "application/json");
+  return parseJson(await readBytes(request, MAX_JSON_BYTES));
+}
+
+/** The value of a JSON body in which no object has a key twice. @throws ProblemError 400 */
+export function parseJson(bytes: Buffer): unknown {
+  const text = decoded(bytes);
   const value = parsed(text);
   const pointer = repeatedKey(text);
   if (pointer !== undefined) throw repeatedFields(pointer);
@@ -20,8 +25,8 @@ export async function readJson(request: Request): Promise<unknown> {
 
 /** A form in which no field is there twice. @throws ProblemError 400, 408, 413, 415 */
 export async function readForm(request: Request): Promise<URLSearchParams> {
-  requireType(request, "application/x-www-form-urlencoded");
-  const form = new URLSearchParams(await readText(request, MAX_FORM_BYTES));
+  requireType(request.headers.get("content-type"), "application/x-www-form-urlencoded");
+  const form = new URLSearchParams(decoded(await readBytes(request, MAX_FORM_BYTES)));
   const names = new Set<string>();
   for (const name of form.keys()) {
     if (names.has(name)) throw repeatedFields(pointerTo([name]));
@@ -47,8 +52,9 @@ function repeatedFields(pointer: string): ProblemError {
   });
 }
 
-function requireType(request: Request, wanted: string): void {
-  const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase();
+/** @param given the `Content-Type` of a request. @throws ProblemError 415 */
+export function requireType(given: string | null | undefined, wanted: string): void {
+  const type = (given ?? "").split(";")[0]?.trim().toLowerCase();
   if (type === wanted) return;
   throw new ProblemError({
     code: "not_json",
@@ -56,8 +62,7 @@ function requireType(request: Request, wanted: string): void {
   });
 }
 
-async function readText(request: Request, limit: number): Promise<string> {
-  const bytes = await readBytes(request, limit);
+function decoded(bytes: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {

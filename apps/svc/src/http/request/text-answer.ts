@@ -1,4 +1,5 @@
 import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit/problem";
+import type { ProblemCode } from "../../problem-types.ts";
 import { documentOf, type Problem } from "./problem.ts";
 import type { RequestContext } from "./request-context.ts";
 import { discardUnread } from "./unread-body.ts";
@@ -12,8 +13,24 @@ export const SANDBOX_HEADERS: Readonly<Record<string, string>> = {
 /** Type of LFS's errors: git-lfs shows the `message` of such a body, and no other body (git-lfs docs/api, "Response Errors"). */
 export const LFS_TYPE = "application/vnd.git-lfs+json";
 
+/** Code of the problem that a status of a git route stands for, where the client reads problem documents. */
+const PROBLEM_CODES: Readonly<Record<number, ProblemCode>> = {
+  400: "malformed_body",
+  401: "unauthorized",
+  403: "forbidden",
+  404: "no_such_path",
+  405: "method_not_allowed",
+  408: "request_timeout",
+  413: "body_too_large",
+  415: "not_json",
+  429: "too_many_requests",
+  502: "host_unreachable",
+  503: "busy",
+  504: "host_silent",
+};
+
 /**
- * Ends a request with a text, because git prints only text/plain. If the client is still sending its body, the
+ * Ends a request with a text, because git prints only text/plain. Clients of LFS and of `svc/ensure` get JSON. If the client is still sending its body, the
  * connection is closed after the answer: reading an endless body to its end would be a gift.
  */
 export function answerText(
@@ -23,6 +40,11 @@ export function answerText(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   const { subject, request } = context;
+  if (subject?.tail === "ensure") {
+    const code = PROBLEM_CODES[status] ?? "internal";
+    answerProblem(context, { code, detail: message, headers });
+    return;
+  }
   if (subject?.tail === "lfs" && request.headers.accept?.includes(LFS_TYPE) === true) {
     const body = JSON.stringify({ message, request_id: context.id });
     answerShort(context, status, body, { ...headers, "Content-Type": LFS_TYPE });

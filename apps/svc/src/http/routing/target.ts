@@ -1,3 +1,4 @@
+import { BRAND } from "../../brand.ts";
 import type { VirtualHost } from "./virtual-host.ts";
 
 /** Resource of a repository that a request is for. */
@@ -10,6 +11,8 @@ export type RepositoryTail =
   | { readonly kind: "dumb_object" }
   | { readonly kind: "upload_pack" }
   | { readonly kind: "receive_pack" }
+  /** `svc/ensure`: brings objects here before they are fetched. The code host is asked at `git-upload-pack`. */
+  | { readonly kind: "ensure" }
   /** `info/lfs/…` */
   | { readonly kind: "lfs" }
   /** Archives of a tree; of the path what names it, and perhaps a file's ending. */
@@ -111,7 +114,8 @@ export function classifyTarget(requestTarget: string, virtualHost: VirtualHost, 
   const name = written.endsWith(".git") ? written.slice(0, -".git".length) : written;
   if (owner === "" || name === "") return malformed("the path names no repository");
   if (name === "." || name === "..") return malformed("the path has a dot segment");
-  const rebuilt = inside.map((segment) => encodeURIComponent(segment)).join("/");
+  const upstream = found.upstream === undefined ? inside : [owner, written, found.upstream];
+  const rebuilt = upstream.map((segment) => encodeURIComponent(segment)).join("/");
   const parameters = found.query === "" ? "" : `?${found.query}`;
   return {
     kind: "repository",
@@ -122,7 +126,12 @@ export function classifyTarget(requestTarget: string, virtualHost: VirtualHost, 
   };
 }
 
-type FoundTail = { readonly tail: RepositoryTail; readonly query: string };
+interface FoundTail {
+  readonly tail: RepositoryTail;
+  readonly query: string;
+  /** Tail of the request to the code host; undefined: the same. */
+  readonly upstream?: string;
+}
 
 /** The tail after owner and name, with the query to ask the code host with; undefined: no path of a repository. */
 function repositoryTail(
@@ -135,6 +144,9 @@ function repositoryTail(
   if (tail === "info/refs") return infoRefs(query);
   if (tail === "git-upload-pack") return { tail: { kind: "upload_pack" }, query: "" };
   if (tail === "git-receive-pack") return { tail: { kind: "receive_pack" }, query: "" };
+  if (tail === `${BRAND.command}/ensure`) {
+    return { tail: { kind: "ensure" }, query: "", upstream: "git-upload-pack" };
+  }
   if (tail.startsWith("info/lfs/")) return { tail: { kind: "lfs" }, query: rebuildQuery(query) };
   if (DUMB_OBJECT.test(tail)) return { tail: { kind: "dumb_object" }, query: "" };
   if (segments.length < 4) return undefined;

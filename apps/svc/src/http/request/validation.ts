@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import { FieldError, type FieldFault } from "../errors.ts";
-import { ProblemError } from "../http/request/problem.ts";
-import { pointerTo } from "../http/request/repeated-key.ts";
+import { FieldError, type FieldFault } from "../../errors.ts";
+import { ProblemError } from "./problem.ts";
+import { pointerTo } from "./repeated-key.ts";
 
 /**
  * Checks a JSON body: unknown fields are 400 and named, everything else that is wrong is 422 with a pointer per field.
