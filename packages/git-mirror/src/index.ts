@@ -4,7 +4,7 @@ export { IdleDetector, type IdleDetectorOptions } from "./mirror/idle-detector.t
 export type { Adoption, AdoptionResult } from "./mirror/adoption.ts";
 export { createMirror, type Mirror, type MirrorParts } from "./mirror/mirror.ts";
 export type { MirrorChange } from "./mirror/mirror-change.ts";
-export type { MirrorSharing } from "./mirror/mirror-sharing.ts";
+export type { MirrorContents, MirrorSharing, MirrorSnapshot } from "./mirror/mirror-sharing.ts";
 export { shareHistory, type MirrorView } from "./mirror/mirror-view.ts";
 export type { Mirrors } from "./mirror/mirrors.ts";
 export type { Repairs } from "./mirror/repairs.ts";

@@ -16,6 +16,15 @@ export interface MirrorSharingParts {
   readonly onChanged: (change: MirrorChange) => void;
 }
 
+/** The caller must dispose it. */
+export type MirrorSnapshot = StorageSnapshot & { readonly format: ObjectFormat };
+
+export interface MirrorContents {
+  readonly format: ObjectFormat;
+  /** Names, `pack-<checksum>`. */
+  readonly packs: ReadonlySet<string>;
+}
+
 /** Exchange of packs and refs with other mirrors of the same repository. */
 export class MirrorSharing {
   readonly #parts: MirrorSharingParts;
@@ -24,9 +33,12 @@ export class MirrorSharing {
     this.#parts = parts;
   }
 
-  /** Object format of the stored data. Undefined: there is none. @throws as {@link Mirror.view} */
-  async format(): Promise<ObjectFormat | undefined> {
-    return (await this.#parts.reader.current())?.format;
+  /** Object format and names of the packs that readers see. Undefined: there are none. @throws as {@link Mirror.view} */
+  async contents(): Promise<MirrorContents | undefined> {
+    const repository = await this.#parts.reader.current();
+    if (repository === undefined) return undefined;
+    const { format, objects } = repository;
+    return { format, packs: new Set(objects.packs.map(({ name }) => name)) };
   }
 
   /** Makes a folder for the files of an {@link Adoption}. A mirror of another format is removed. */
@@ -61,7 +73,7 @@ export class MirrorSharing {
    *
    * @returns undefined if nothing is stored
    */
-  async snapshot(): Promise<(StorageSnapshot & { readonly format: ObjectFormat }) | undefined> {
+  async snapshot(): Promise<MirrorSnapshot | undefined> {
     const { reader, changes, ended } = this.#parts;
     using _ = reader.keepOpen();
     return await changes.run(async () => {

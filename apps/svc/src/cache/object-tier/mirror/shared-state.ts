@@ -1,0 +1,51 @@
+import type { RepackResult } from "@devplat/git-mirror";
+import type { Ref } from "@devplat/git-store";
+import { Serializer } from "@devplat/base/serializer";
+import type { Manifest } from "../manifest/manifest.ts";
+
+/** Memory of one process about a mirror and its manifest. */
+export class SharedState {
+  /** Pulls run one after another. */
+  readonly pulls = new Serializer();
+  /** Pushes run one after another. */
+  readonly pushes = new Serializer();
+  /** Refs of the manifest that the mirror had adopted, or that was written with the refs of the mirror. */
+  base: ReadonlyMap<string, Ref> | undefined;
+  /** Names of packs that this mirror has replaced, and that a manifest may still name. */
+  /** Fencing number of the lease under which this instance may merge packs. */
+  fence: number | undefined;
+  #replaced = new Set<string>();
+  #adopted: Pick<Manifest, "epoch" | "generation"> | undefined;
+
+  get replaced(): ReadonlySet<string> {
+    return this.#replaced;
+  }
+
+  /** A repack of this mirror replaced packs. */
+  repacked({ replaced }: RepackResult): void {
+    this.#replaced = this.#replaced.union(new Set(replaced));
+  }
+
+  /** Nothing is replaced any more: the packs of the manifest are needed. */
+  forgetReplaced(): void {
+    this.#replaced = new Set();
+  }
+
+  /** The mirror has what the manifest has. */
+  adopted({ epoch, generation, refs, packs }: Manifest): void {
+    this.#adopted = { epoch, generation };
+    this.base = new Map(refs.map((ref) => [ref.name, ref]));
+    this.#replaced = this.#replaced.intersection(new Set(packs.map(({ pack }) => pack)));
+  }
+
+  hasAdopted({ epoch, generation }: Manifest): boolean {
+    return this.#adopted?.epoch === epoch && this.#adopted.generation === generation;
+  }
+
+  /** The data of the repository was removed. */
+  clear(): void {
+    this.base = undefined;
+    this.#adopted = undefined;
+    this.#replaced = new Set();
+  }
+}
