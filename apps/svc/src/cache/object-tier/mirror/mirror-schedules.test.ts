@@ -197,7 +197,7 @@ async function assertComplete(path: string, message: string): Promise<void> {
   await git(["-C", path, "rev-list", "--objects", "--quiet", "--all"]);
 }
 
-/** What an empty instance gets from a manifest must be complete for stock git. */
+/** Writes the packs and refs of a manifest into an empty repository, which must be complete for stock git. */
 async function checkManifest(world: World, manifest: Manifest): Promise<void> {
   const path = join(world.folder, `check-${manifest.generation}`);
   await mkdir(join(path, "objects", "pack"), { recursive: true });

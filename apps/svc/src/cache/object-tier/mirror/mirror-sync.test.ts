@@ -104,10 +104,11 @@ describe("MirrorSync", () => {
     const c = open();
     await c.sync.pull(ID, { signal });
     for (const oid of oids.slice(0, 4)) await git(["-C", c.path, "cat-file", "-e", oid]);
-    assert.equal(manifestPacks().length, 3);
+    // The second one may drop a pack whose objects are all in those of the other one.
+    assert.ok([2, 3].includes(manifestPacks().length));
   });
 
-  it("packs that one instance merged are replaced at the other one, which keeps its own", async () => {
+  it("packs that one instance merged are replaced at the other, which keeps its own", async () => {
     const a = open();
     for (let at = 0; at < 3; at++) await fill(a, at === 0 ? undefined : at - 1, at);
     await a.sync.push(ID, signal);
@@ -125,7 +126,7 @@ describe("MirrorSync", () => {
     await assertAt(a, 3);
   });
 
-  it("an instance that dropped objects adopts the old packs again if another one needs them", async () => {
+  it("dropped objects are adopted again if another instance needs them", async () => {
     const a = open({ pruneAfterMs: 0 });
     await fill(a, undefined, 0);
     await fill(a, 0, 3);

@@ -5,7 +5,7 @@ import { systemClock, type Clock } from "@devplat/base";
 import { FileMirrorStorage, createMirror, type Mirror, type MirrorThreads } from "@devplat/git-mirror";
 import type { Ref } from "@devplat/git-store";
 import { ObjectStoreError } from "@devplat/object-store";
-import { repositoryId, type RepositoryId } from "../../../access/repository-id.ts";
+import { repositoryId } from "../../../access/repository-id.ts";
 import { EpochChanged, FenceLost, type ManifestStore } from "../manifest/manifest-store.ts";
 import {
   EMPTY_CONTENT,
@@ -19,7 +19,7 @@ import { PackUploads, type ObjectTarget } from "./pack-upload.ts";
 
 export const ID = repositoryId("org", "store");
 
-/** What happens at each step of an instance: it can wait, fail, or read old data. */
+/** Faults of an instance: at each step it can wait or fail, and it can read old data. */
 export interface TestFaults {
   /** Called between any two steps. Throws to end the work there. */
   readonly step: () => Promise<void>;
@@ -165,7 +165,7 @@ export function openInstance(options: TestInstanceOptions): TestInstance {
     },
   });
   const sync: MirrorSync = new MirrorSync({
-    mirrors: { of: (_: RepositoryId) => mirror },
+    mirrors: { of: () => mirror },
     manifests: bucket.manifestStore(name, faults),
     source: bucket.source(faults),
     uploads: new PackUploads({

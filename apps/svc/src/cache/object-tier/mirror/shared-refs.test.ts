@@ -49,7 +49,7 @@ describe("mergeSharedRefs", () => {
     assert.deepEqual(merge({ ...given, isHere: (each) => each !== oid("4") }), ["a=3", "b=2"]);
   });
 
-  it("a wanted object that is not here any more has no ref, but another ref is not lost", () => {
+  it("a wanted object that is not here any more loses its ref, and other refs stay", () => {
     const local = map(`refs/wanted/${oid("1")}=1`, "b=2");
     assert.deepEqual(merge({ local, isHere: () => false }), ["b=2"]);
   });
