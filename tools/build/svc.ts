@@ -18,6 +18,7 @@ const ENTRIES = {
   "index-thread": join(THREADS, "index-thread.ts"),
   "job-worker": join(THREADS, "job-worker.ts"),
   "send-thread": join(SOURCE, "http/send-file/send-thread.ts"),
+  "digest-worker": join(SOURCE, "cache/object-tier/slices/digest-worker.ts"),
 } as const;
 
 /** Files that pages serve, with the names by which the code reads them from its own folder. */
@@ -84,7 +85,7 @@ const EXTERNAL_THREADS: Plugin = {
   name: "external-threads",
   setup: (bundle) => {
     bundle.onLoad(
-      { filter: /(git-mirror\/src\/threads|http\/send-file)\/entries\.ts$/ },
+      { filter: /(git-mirror\/src\/threads|http\/send-file|object-tier\/slices)\/entries\.ts$/ },
       async ({ path }) => {
         const text = await readFile(path, "utf8");
         const contents = text.replaceAll(

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { TimeLimit, backoffMs, systemClock, systemCode, type Clock } from "@devplat/base";
+import { TimeLimit, backoffMs, systemClock, systemCode, untilAborted, type Clock } from "@devplat/base";
 import { HttpClientError } from "@devplat/http-client";
 import type { CredentialSource } from "./credentials.ts";
 import { ObjectStoreError } from "./errors.ts";
@@ -129,7 +129,7 @@ export class S3Requests {
     limit.signal.addEventListener("abort", end);
     const state = { sent: false };
     try {
-      const credentials = await beforeEnd(this.#credentials.current(renew), limit.signal);
+      const credentials = await untilAborted(this.#credentials.current(renew), limit.signal);
       const headers = await this.#signer.sign(
         {
           method: call.method,
@@ -170,18 +170,6 @@ export class S3Requests {
 /** Repeats a passing fault of a call that can be repeated, and of any other call if the store did nothing. */
 function mayRepeat(error: ObjectStoreError): boolean {
   return error.remedy === "retry" && !error.outcomeUnknown;
-}
-
-async function beforeEnd<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const ended = Promise.withResolvers<never>();
-  const end = (): void => ended.reject(signal.reason as Error);
-  signal.addEventListener("abort", end, { once: true });
-  try {
-    return await Promise.race([work, ended.promise]);
-  } finally {
-    signal.removeEventListener("abort", end);
-  }
 }
 
 async function readText(body: Readable, limit: number): Promise<string> {

@@ -1,0 +1,145 @@
+import type { Clock } from "@devplat/base";
+import { ObjectStoreError, type GetResult, type ObjectStore } from "@devplat/object-store";
+import type { RepositoryId } from "../../../access/repository-id.ts";
+import type { ObjectNames } from "../object-names.ts";
+import type { EpochSource } from "./epoch-source.ts";
+import { MAX_MANIFEST_BYTES } from "./manifest-codec.ts";
+import type { ManifestKeys } from "./manifest-keys.ts";
+import type { ManifestMemory, Remembered } from "./manifest-memory.ts";
+import type { ManifestRefusals } from "./manifest-refusals.ts";
+import type { Manifest } from "./manifest.ts";
+import { openManifest, type OpenedManifest } from "./sealed-manifest.ts";
+
+export interface ManifestReaderParts {
+  readonly store: ObjectStore;
+  readonly names: ObjectNames;
+  /** `host.url` */
+  readonly hostUrl: string;
+  readonly keys: ManifestKeys;
+  readonly epochs: EpochSource;
+  readonly memory: ManifestMemory;
+  readonly refusals: ManifestRefusals;
+  readonly clock: Pick<Clock, "monotonic">;
+}
+
+/** Reads manifests from the bucket into the memory, and decides which of them are used. */
+export class ManifestReader {
+  readonly #parts: ManifestReaderParts;
+  readonly #running = new Map<string, Promise<Remembered>>();
+
+  constructor(parts: ManifestReaderParts) {
+    this.#parts = parts;
+  }
+
+  /** Asks the bucket. Callers that come while a request runs share it. @throws ObjectStoreError */
+  read(id: RepositoryId): Promise<Remembered> {
+    let running = this.#running.get(id.key);
+    if (running === undefined) {
+      running = this.readAgain(id).finally(() => this.#running.delete(id.key));
+      this.#running.set(id.key, running);
+    }
+    return running;
+  }
+
+  /** Asks the bucket with a request that begins now. @throws ObjectStoreError */
+  async readAgain(id: RepositoryId): Promise<Remembered> {
+    const { store, names, memory, clock } = this.#parts;
+    const before = memory.get(id);
+    const askedAt = clock.monotonic();
+    const ifNoneMatch = before?.etag;
+    let found: GetResult;
+    try {
+      found = await store.get(names.manifest(id), {
+        traffic: "control",
+        ...(ifNoneMatch !== undefined && { ifNoneMatch }),
+      });
+    } catch (error) {
+      if (!(error instanceof ObjectStoreError) || error.code !== "missing") throw error;
+      this.#parts.refusals.accept(id);
+      return this.#remember(id, before, { ...NOTHING, askedAt });
+    }
+    if (!found.modified && before !== undefined) return this.#remember(id, before, { ...before, askedAt });
+    const bytes = found.modified ? await bodyOf(found) : undefined;
+    const opened: OpenedManifest =
+      bytes === undefined
+        ? { kind: "malformed", reason: "it is too large" }
+        : openManifest(bytes, { hostUrl: this.#parts.hostUrl, id }, this.#parts.keys);
+    // A write or another read may have ended while the response was on its way. An older response says nothing then.
+    const known = memory.get(id);
+    if (known !== undefined && known !== before && !isNewer(opened, known.newest)) return known;
+    const read = { etag: found.etag, askedAt, bytes: bytes?.length ?? 0 };
+    return this.#remember(id, known, await this.#judge(id, opened, known?.newest, read));
+  }
+
+  /** Decides about what was read. */
+  async #judge(
+    id: RepositoryId,
+    opened: OpenedManifest,
+    newest: Manifest | undefined,
+    read: Pick<Remembered, "etag" | "askedAt" | "bytes">,
+  ): Promise<Remembered> {
+    const { refusals, epochs } = this.#parts;
+    const unusable = { ...NOTHING, ...read, newest, usable: false };
+    if (opened.kind !== "manifest") {
+      const keyId = opened.kind === "other_key" ? opened.keyId : undefined;
+      const fault = opened.kind === "malformed" ? opened.reason : undefined;
+      refusals.refuse(id, opened.kind, {
+        ...(keyId !== undefined && { keyId }),
+        ...(fault !== undefined && { fault }),
+      });
+      const isForeign = opened.kind === "other_key" || opened.kind === "newer_format";
+      return { ...unusable, foreign: isForeign ? opened.kind : undefined };
+    }
+    const { manifest: stored, hmac } = opened;
+    if (stored.epoch < epochs.of(id)) {
+      refusals.refuse(id, "old_epoch");
+      return { ...unusable, stored, hmac };
+    }
+    await epochs.adopt(id, stored.epoch);
+    if (newest !== undefined && newest.epoch === stored.epoch && newest.generation > stored.generation) {
+      refusals.refuse(id, "old_generation");
+      return { ...unusable, stored, hmac, usable: true };
+    }
+    refusals.accept(id);
+    return { ...unusable, stored, hmac, newest: stored, usable: true };
+  }
+
+  /** @param before the entry that the decision is based on. If it is another one now, that one stays. */
+  #remember(id: RepositoryId, before: Remembered | undefined, next: Remembered): Remembered {
+    const known = this.#parts.memory.get(id);
+    if (known !== undefined && known !== before) return known;
+    this.#parts.memory.set(id, next);
+    return next;
+  }
+}
+
+/** There is no manifest. */
+export const NOTHING: Remembered = {
+  etag: undefined,
+  stored: undefined,
+  hmac: undefined,
+  newest: undefined,
+  foreign: undefined,
+  usable: true,
+  askedAt: 0,
+  bytes: 0,
+};
+
+function isNewer(opened: OpenedManifest, known: Manifest | undefined): boolean {
+  if (opened.kind !== "manifest") return false;
+  const { epoch, generation } = opened.manifest;
+  if (known === undefined) return true;
+  return epoch > known.epoch || (epoch === known.epoch && generation > known.generation);
+}
+
+/** The bytes of an object, or undefined if it is too large for a manifest. */
+async function bodyOf({
+  body,
+  bodyLength,
+}: Extract<GetResult, { modified: true }>): Promise<Buffer | undefined> {
+  if (bodyLength > MAX_MANIFEST_BYTES) {
+    body.on("error", () => undefined).destroy();
+    return undefined;
+  }
+  return Buffer.concat((await body.toArray()) as Buffer[]);
+}
