@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { describe, it } from "node:test";
+import { breakOffDownloads } from "../http/send-file/broken-downloads.test-kit.ts";
+import { FileSender } from "../http/send-file/file-sender.ts";
 import { ClientSink } from "./client-sink.ts";
 
 /** Milliseconds of the idle limit. */
@@ -75,5 +77,29 @@ describe("ClientSink", () => {
     await write;
     await new Promise((resolve) => setTimeout(resolve, 4 * IDLE_MS));
     assert.equal(response.destroyed, false);
+  });
+});
+
+describe("files that a ClientSink sends", () => {
+  it("no byte of one file reaches a client of the other when downloads are broken off", async () => {
+    const sender = new FileSender();
+    const ways = { direct: 0, thread: 0 };
+    // Both ways, in turn: the thread takes what the limit of the other way leaves.
+    const begin = sender.direct.bind(sender);
+    sender.direct = (socket, range) => {
+      const direct = (ways.direct + ways.thread) % 3 === 0 ? undefined : begin(socket, range);
+      ways[direct === undefined ? "thread" : "direct"]++;
+      return direct;
+    };
+    try {
+      await breakOffDownloads(async (response, range) => {
+        response.flushHeaders();
+        const whole = new ClientSink(response).sendFile(sender, range);
+        return { isOpen: true, whole: whole.then(({ end }) => end === "sent") };
+      });
+      assert.ok(ways.direct > 0 && ways.thread > 0, JSON.stringify(ways));
+    } finally {
+      await sender.close();
+    }
   });
 });

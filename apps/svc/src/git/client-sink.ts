@@ -1,5 +1,7 @@
 import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { GitError } from "../upstream/errors.ts";
+import type { DirectSend, DirectState } from "../http/send-file/direct-send.ts";
 import type { FileRange, FileSender } from "../http/send-file/file-sender.ts";
 import { IdleTimer } from "../http/request/idle-timer.ts";
 
@@ -17,6 +19,8 @@ export interface SentFile {
   readonly end: "sent" | "reread" | "failed" | "nothing";
   readonly sent: number;
 }
+
+const NOTHING_SENT: SentFile = { end: "nothing", sent: 0 };
 
 /** The client's side of a response, with back-pressure and an end to clients that stopped reading. */
 export class ClientSink {
@@ -80,18 +84,56 @@ export class ClientSink {
    * @throws GitError `client_gone`
    */
   async sendFile(sender: FileSender, range: FileRange): Promise<SentFile> {
-    const nothing: SentFile = { end: "nothing", sent: 0 };
     const { socket } = this.response;
-    if (this.#gone || this.#waiting.size > 0 || !sender.canSend(socket)) return nothing;
-    const sending = sender.send(socket, range, this.#idleMs);
-    if (sending === undefined) return nothing;
-    this.#fileBytes = () => sending.sent();
+    if (this.#gone || this.#waiting.size > 0 || !sender.canSend(socket)) return NOTHING_SENT;
+    const direct = sender.direct(socket, range);
+    if (direct === undefined) return await this.#sendInThread(sender, socket, range, undefined);
+    this.#fileBytes = () => direct.fileBytes;
+    const state = await this.#sendDirectly(socket, direct);
+    const { sent } = direct;
+    if (state === "gone") throw this.#left();
+    if (state === "sent") return { end: direct.isStillResident() ? "sent" : "reread", sent };
+    if (sent === 0) return NOTHING_SENT;
+    return state === "cold"
+      ? await this.#sendInThread(sender, socket, direct.rest, direct)
+      : { end: "failed", sent };
+  }
+
+  /** Sends in this thread. While the socket is full, Node waits for it with a few of the bytes. */
+  async #sendDirectly(socket: Socket, direct: DirectSend): Promise<DirectState> {
+    let state = direct.step();
+    while (state === "full") {
+      const bytes = direct.bridge();
+      if (bytes === undefined) return "failed";
+      // Past the response, which would gather its writes until the next tick.
+      await this.#watched((settle) => socket.write(bytes, settle));
+      state = direct.step();
+    }
+    return state;
+  }
+
+  /** @param direct what was sent before in this thread: the rest must follow, even if it is read from the disk */
+  async #sendInThread(
+    sender: FileSender,
+    socket: Socket,
+    range: FileRange,
+    direct: DirectSend | undefined,
+  ): Promise<SentFile> {
+    const before = direct?.sent ?? 0;
+    const beforeFileBytes = direct?.fileBytes ?? 0;
+    const sending = sender.send(socket, range, this.#idleMs, direct !== undefined);
+    if (sending === undefined) return before === 0 ? NOTHING_SENT : { end: "failed", sent: before };
+    this.#fileBytes = () => beforeFileBytes + sending.sent();
     const { end } = await sending.report;
-    const sent = sending.sent();
+    const sent = before + sending.sent();
     if (end === "sent" || end === "reread") return { end, sent };
-    if (end === "cold" || end === "failed") return sent === 0 ? nothing : { end: "failed", sent };
+    if (end === "cold" || end === "failed") return sent === 0 ? NOTHING_SENT : { end: "failed", sent };
+    throw this.#left();
+  }
+
+  #left(): GitError {
     this.response.destroy();
-    throw clientGone();
+    return clientGone();
   }
 
   /** Ends the response. Time counts until the system has taken the last of it. */

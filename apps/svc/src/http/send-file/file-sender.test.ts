@@ -3,12 +3,12 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, openSync, closeSync, rmSync, writeFileSync, ftruncateSync, fsyncSync } from "node:fs";
-import { createServer, type Server } from "node:http";
 import { createServer as createTcpServer, connect, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { bindLibc } from "@devplat/base/libc";
+import { breakOffDownloads } from "./broken-downloads.test-kit.ts";
 import { FileSender } from "./file-sender.ts";
 import { isResident } from "./resident.ts";
 
@@ -198,79 +198,119 @@ describe("FileSender", () => {
 });
 
 describe("downloads that are broken off", () => {
-  /** Two contents that never agree in a byte. */
-  const sizes = { a: 3 * MEGABYTE, b: 2 * MEGABYTE };
-  const folder = mkdtempSync(join(tmpdir(), "file-sender-"));
   const sender = new FileSender();
-  let server: Server;
+  after(() => sender.close());
 
-  before(async () => {
-    for (const [name, size] of Object.entries(sizes)) writeFileSync(join(folder, name), name.repeat(size));
-    server = createServer((request, response) => {
-      const name = request.url === "/a" ? "a" : "b";
-      const length = sizes[name];
-      // Opened and closed for each request, so that its number is given to the next one.
-      const fd = openSync(join(folder, name), "r");
-      response.writeHead(200, { "content-length": length });
+  it("no byte of one file reaches a client of the other", async () => {
+    await breakOffDownloads(async (response, range) => {
       response.flushHeaders();
       const sending = sender.canSend(response.socket)
-        ? sender.send(response.socket, { fd, offset: 0, length }, IDLE_MS)
+        ? sender.send(response.socket, range, IDLE_MS)
         : undefined;
-      closeSync(fd);
       assert.ok(sending, "the file cannot be sent");
-      void sending.report.then(({ end }) => (end === "sent" ? response.end() : response.destroy()));
+      return { isOpen: false, whole: sending.report.then(({ end }) => end === "sent") };
     });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
   });
+});
+
+describe("DirectSend", () => {
+  const folder = mkdtempSync(join(tmpdir(), "direct-send-"));
+  let files = 0;
+  const content = randomBytes(9 * MEGABYTE + 17);
+  const sender = new FileSender();
   after(async () => {
-    server.closeAllConnections();
-    server.close();
     await sender.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("no byte of one file reaches a client of the other", async () => {
-    const count = Number(process.env["SEND_FILE_DOWNLOADS"] ?? 400);
-    const { port } = server.address() as AddressInfo;
-    let whole = 0;
-    let broken = 0;
-    const download = async (name: "a" | "b", stopAt: number): Promise<void> => {
-      const socket = connect(port, "127.0.0.1");
-      socket.on("error", () => undefined);
-      socket.write(`GET /${name} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
-      let headEnd = -1;
-      let size = 0;
-      let head = "";
-      for await (const chunk of socket as AsyncIterable<Buffer>) {
-        let body = chunk;
-        if (headEnd < 0) {
-          head += chunk.toString("latin1");
-          headEnd = head.indexOf("\r\n\r\n");
-          if (headEnd < 0) continue;
-          body = Buffer.from(head.slice(headEnd + 4), "latin1");
-        }
-        size += body.length;
-        assert.ok(
-          body.equals(Buffer.alloc(body.length, name)),
-          `a byte of another file near ${size} of ${name}`,
-        );
-        if (size >= stopAt) break;
-      }
-      if (size === sizes[name]) whole++;
-      else {
-        broken++;
-        assert.ok(size >= stopAt, `${name} broke off after ${size} bytes`);
-      }
+  /** A range of a file of its own, and a connection. */
+  async function stand(offset: number, length: number) {
+    const path = join(folder, String(files++));
+    writeFileSync(path, content);
+    const fd = openSync(path, "r+");
+    const { ours, client, end } = await connection();
+    const direct = sender.direct(ours, { fd, offset, length });
+    assert.ok(direct);
+    return {
+      ours,
+      client,
+      fd,
+      direct,
+      end: () => {
+        closeSync(fd);
+        end();
+      },
     };
-    const workers = Array.from({ length: 6 }, async (_, worker) => {
-      for (let i = worker; i < count; i += 6) {
-        const name = i % 2 === 0 ? "a" : "b";
-        // Every eighth is read to its end.
-        await download(name, i % 8 === 0 ? sizes[name] : (i * 7919) % sizes[name]);
+  }
+
+  /** Sends to the end, as a caller does. @returns the last state */
+  async function sendAll({ ours, direct }: Awaited<ReturnType<typeof stand>>): Promise<string> {
+    for (;;) {
+      const state = direct.step();
+      if (state !== "full") return state;
+      const bytes = direct.bridge();
+      assert.ok(bytes);
+      const error = await new Promise((taken) => ours.write(bytes, taken));
+      if (error) return "gone";
+    }
+  }
+
+  it("sends exactly the range to a client that reads late, and counts what Node wrote", async () => {
+    for (const [offset, length] of [
+      [4097, 9 * MEGABYTE - 5000],
+      [content.length - 1, 1],
+    ] as const) {
+      const each = await stand(offset, length);
+      const { ours, client, direct, end } = each;
+      try {
+        const sending = sendAll(each);
+        const bytes = await received(client, length);
+        assert.equal(await sending, "sent");
+        assert.ok(bytes.equals(content.subarray(offset, offset + length)));
+        assert.equal(direct.sent, length);
+        assert.equal(direct.fileBytes, length - ours.bytesWritten);
+        assert.ok(direct.isStillResident());
+        ours.write("after it");
+        assert.equal((await received(client, 8)).toString(), "after it");
+      } finally {
+        end();
       }
-    });
-    await Promise.all(workers);
-    assert.ok(whole >= count / 8 && broken > count / 2, `${whole} whole, ${broken} broken off`);
+    }
+  });
+
+  it("fails when the file becomes shorter, and ends when the client leaves", async () => {
+    const short = await stand(0, content.length);
+    const left = await stand(0, content.length);
+    try {
+      assert.equal(short.direct.step(), "full");
+      ftruncateSync(short.fd, MEGABYTE);
+      // The pages behind the new end are gone, so the rest counts as not in memory.
+      assert.equal(short.direct.step(), "cold");
+      assert.equal(short.direct.bridge(), undefined);
+      assert.ok(!short.direct.isStillResident());
+      assert.equal(left.direct.step(), "full");
+      left.client.destroy();
+      await new Promise((closed) => left.ours.once("close", closed));
+      const { sent } = left.direct;
+      assert.equal(left.direct.step(), "gone");
+      assert.equal(left.direct.sent, sent);
+    } finally {
+      short.end();
+      left.end();
+    }
+  });
+
+  it("is for short ranges, and not for all of many", async () => {
+    const own = new FileSender();
+    const { ours, end } = await connection();
+    try {
+      assert.equal(own.direct(ours, { fd: 0, offset: 0, length: 17 * MEGABYTE }), undefined);
+      const range = { fd: 0, offset: 0, length: 8 * MEGABYTE };
+      const taken = Array.from({ length: 100 }, () => own.direct(ours, range)).filter(Boolean);
+      assert.ok(taken.length >= 4 && taken.length < 50, String(taken.length));
+    } finally {
+      end();
+      await own.close();
+    }
   });
 });

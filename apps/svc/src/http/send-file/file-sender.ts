@@ -1,8 +1,10 @@
 import type { Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { descriptorOf } from "@devplat/base/socket-descriptor";
+import { DirectSend, type FileRange } from "./direct-send.ts";
 import { SEND_THREAD } from "./entries.ts";
 import type { SendReport, ThreadMessage } from "./messages.ts";
+import { SendBudget } from "./send-budget.ts";
 import { systemCalls } from "./system-calls.ts";
 
 const F_DUPFD_CLOEXEC = 1030;
@@ -12,13 +14,10 @@ const EFD_NONBLOCK = 0o4000;
 const ONE = Buffer.from([1, 0, 0, 0, 0, 0, 0, 0]);
 /** Megabytes (2^20 bytes) of the thread's heap for new objects. */
 const YOUNG_MB = 1;
+/** Longer ranges are always left to the thread. 16 MiB take the calling thread about 2 ms. */
+const MAX_DIRECT_BYTES = 16 * 1024 * 1024;
 
-/** A range of an open file. */
-export interface FileRange {
-  readonly fd: number;
-  readonly offset: number;
-  readonly length: number;
-}
+export type { FileRange } from "./direct-send.ts";
 
 /** A range that is being sent. */
 export interface Sending {
@@ -29,9 +28,10 @@ export interface Sending {
 }
 
 /**
- * Sends ranges of files on plain TCP sockets by sendfile(2): the bytes never pass through this process. A thread of its own
- * waits for slow clients. It works on duplicates of both descriptors, made here and closed there alone, so that a
- * descriptor's number is never that of another file while the thread uses it.
+ * Sends ranges of files on plain TCP sockets by sendfile(2): the bytes never pass through this process. Short ranges are sent by
+ * the calling thread, unless there are many of them. All others are left to a thread of its own, which waits for slow clients.
+ * It works on duplicates of both descriptors, made here and closed there alone, so that a descriptor's number is never that
+ * of another file while the thread uses it.
  */
 export class FileSender {
   #worker: Worker | undefined;
@@ -39,6 +39,7 @@ export class FileSender {
   #nextId = 0;
   #broken = process.platform !== "linux";
   readonly #waiting = new Map<number, PromiseWithResolvers<SendReport>>();
+  readonly #budget = new SendBudget();
   readonly #onExit = (): void => this.#stopAll();
 
   /** Whether {@link send} can work on this socket: plain TCP, everything written before it is at the kernel. */
@@ -54,13 +55,26 @@ export class FileSender {
     );
   }
 
+  /** @returns undefined: the range is for {@link send}, because it is long, or because much was sent just now */
+  direct(socket: Socket, range: FileRange): DirectSend | undefined {
+    if (range.length > MAX_DIRECT_BYTES || this.#broken) return undefined;
+    try {
+      systemCalls();
+    } catch {
+      this.#broken = true;
+      return undefined;
+    }
+    return this.#budget.take(range.length) ? new DirectSend(socket, range) : undefined;
+  }
+
   /**
-   * Sends a range of a file. Until the report is there, nothing else may be written to the socket.
+   * Sends a range of a file in the thread. Until the report is there, nothing else may be written to the socket.
    *
    * @param idleMs milliseconds in which the client must take a byte
+   * @param reread whether a file that is not in memory is sent, too; then the report says so
    * @returns undefined, with nothing sent, when it cannot be sent in this way
    */
-  send(socket: Socket, range: FileRange, idleMs: number): Sending | undefined {
+  send(socket: Socket, range: FileRange, idleMs: number, reread = false): Sending | undefined {
     const descriptors = this.#prepare(socket, range);
     if (descriptors === undefined) return undefined;
     const { offset, length } = range;
@@ -71,7 +85,7 @@ export class FileSender {
     const gone = (): void => this.#post({ kind: "stop", id });
     socket.once("close", gone);
     this.#worker!.ref();
-    this.#post({ kind: "send", job: { ...descriptors, id, offset, length, progress, idleMs } });
+    this.#post({ kind: "send", job: { ...descriptors, id, offset, length, progress, idleMs, reread } });
     const report = waiting.promise.finally(() => {
       socket.off("close", gone);
       this.#waiting.delete(id);

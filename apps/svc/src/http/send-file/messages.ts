@@ -10,6 +10,8 @@ export interface SendJob {
   readonly progress: Float64Array;
   /** Milliseconds without a byte that the client took, after which the job ends. */
   readonly idleMs: number;
+  /** The kernel may read the file from the disk. */
+  readonly reread: boolean;
 }
 
 /** To the thread. `stop`: the client is gone. */
@@ -18,8 +20,9 @@ export type ThreadMessage =
   | { readonly kind: "stop"; readonly id: number };
 
 /**
- * Why a job ended: all is sent; all is sent, but the kernel may have read some of it from the disk again; the kernel does not have the whole range in memory, so nothing was sent; the client is
- * gone, or was stopped; it took nothing for too long; a system call failed.
+ * Why a job ended: all is sent; all is sent, but the kernel may have read some of it from the disk again; the kernel does not
+ * have the whole range in memory, so nothing was sent; the client is gone, or was stopped; it took nothing for too long; a
+ * system call failed.
  */
 export type SendEnd = "sent" | "reread" | "cold" | "gone" | "idle" | "failed";
 

@@ -11,5 +11,6 @@ export const systemCalls = lateLibc({
   poll: { arguments: ["buffer", "uint64", "int32"], return: "int32" },
   read: { arguments: ["int32", "buffer", "uint64"], return: "int32" },
   sendfile: { arguments: ["int32", "int32", "buffer", "uint64"], return: "int32" },
+  syscall: { arguments: ["int64", "int64", "buffer", "buffer", "int64"], return: "int64" },
   write: { arguments: ["int32", "buffer", "uint64"], return: "int32" },
 });

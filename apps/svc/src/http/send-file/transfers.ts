@@ -49,7 +49,7 @@ export class Transfers {
     this.#transfers.set(job.id, transfer);
     this.#entries = undefined;
     // Pages that the kernel must read again were not compared with their checksums since.
-    if (!isResident(job.file, job.offset, job.length)) this.#end(transfer, "cold");
+    if (!job.reread && !isResident(job.file, job.offset, job.length)) this.#end(transfer, "cold");
     else this.#send(transfer);
   }
 
@@ -101,7 +101,8 @@ export class Transfers {
       left -= sent;
       if (progress[0] === job.length) {
         // Pages that were read again in between were not compared with their checksums.
-        this.#end(transfer, isResident(job.file, job.offset, job.length) ? "sent" : "reread");
+        const isReread = job.reread || !isResident(job.file, job.offset, job.length);
+        this.#end(transfer, isReread ? "reread" : "sent");
         return;
       }
     }
