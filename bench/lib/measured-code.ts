@@ -2,6 +2,8 @@ import { execFileSync } from "node:child_process";
 import { resolve } from "node:path";
 
 const ROOT = resolve(import.meta.dirname, "../..");
+/** Code that is loaded only where it is configured. It counts only for a benchmark that names it. */
+const OPTIONAL_CODE = ["apps/svc/src/cache/object-tier"];
 
 /** The code that a result was measured with. `npm run bench` writes it into the result. */
 export interface MeasuredCode {
@@ -47,7 +49,12 @@ export function ageOf(code: MeasuredCode, measuredAt: string): Age {
   const base = isInHistory(code.commit)
     ? code.commit
     : git("rev-list", "-1", `--before=${measuredAt}`, "HEAD");
-  const paths = [...folders, ":(exclude)*.test.ts", ":(exclude)*.test-kit.ts"];
+  const excluded = [
+    "*.test.ts",
+    "*.test-kit.ts",
+    ...OPTIONAL_CODE.filter((folder) => !folders.includes(folder)),
+  ];
+  const paths = [...folders, ...excluded.map((pattern) => `:(exclude)${pattern}`)];
   const changed = numbers(git("diff", "--numstat", base, "HEAD", "--", ...paths));
   const empty = git("hash-object", "-t", "tree", "/dev/null");
   const all = numbers(git("diff", "--numstat", empty, "HEAD", "--", ...paths));

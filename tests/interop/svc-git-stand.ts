@@ -17,6 +17,7 @@ import {
 } from "@devplat/testkit";
 import { PROBES_PER_MINUTE } from "../../apps/svc/src/access/probe-limit.ts";
 import { testCache } from "../../apps/svc/src/assemble/cache.test-kit.ts";
+import type { CacheSettings } from "../../apps/svc/src/assemble/cache-parts.ts";
 import { assembleGit } from "../../apps/svc/src/assemble/git.ts";
 import type { CacheService } from "../../apps/svc/src/cache/cache-service.ts";
 import type { CachePolicies, CachePolicy } from "../../apps/svc/src/cache/policy.ts";
@@ -54,6 +55,10 @@ export interface StandOptions {
   readonly maxTotalMb?: number;
   readonly dropUnusedAfterMs?: number;
   readonly cacheEnabled?: boolean;
+  /** The code host of another stand, which stops it. Default: an own one. */
+  readonly codeHost?: CodeHost;
+  /** The bucket behind the cache. Default: none. */
+  readonly objectTier?: CacheSettings["objectTier"];
   readonly storagePath?: string;
   readonly hostUrl?: string;
   readonly managementHost?: string;
@@ -107,9 +112,9 @@ export interface Stand {
 export const PROXY_TOKEN = "svcx_test-only-token";
 
 export async function startStand(options: StandOptions = {}): Promise<Stand> {
-  const codeHost = await startCodeHost(
-    options.refInWant === undefined ? {} : { refInWant: options.refInWant },
-  );
+  const codeHost =
+    options.codeHost ??
+    (await startCodeHost(options.refInWant === undefined ? {} : { refInWant: options.refInWant }));
   const folder = await tempFolder("svc-git");
   const policies = new Map<string, CachePolicy>();
   const keyOf = (owner: string, name: string): string => `${owner}/${name}`.toLowerCase();
@@ -181,6 +186,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     ...(options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs }),
     maxTotalBytes: (options.maxTotalMb ?? Infinity) * MEGABYTE,
     dropUnusedAfterMs: options.dropUnusedAfterMs ?? Infinity,
+    objectTier: options.objectTier,
     warming:
       options.serviceToken === undefined
         ? undefined
@@ -277,7 +283,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
       server.close();
       await routes.close();
       await warmUpstream.close();
-      await codeHost.stop();
+      if (options.codeHost === undefined) await codeHost.stop();
       await service.settled();
       await folder.remove();
     },

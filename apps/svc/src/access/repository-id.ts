@@ -16,7 +16,10 @@ export function repositoryId(owner: string, name: string): RepositoryId {
   return { ...id, key: `${id.owner}/${id.name}` };
 }
 
-/** Whether data of the repository may be kept on disk under its own name. `_responses` is the cache's own folder. */
+/** The cache's own folders. */
+const OWN_FOLDERS: ReadonlySet<string> = new Set(["_responses", "_accel", "_uploads"]);
+
+/** Whether data of the repository may be kept on disk under its own name. */
 export function isStorable(id: RepositoryId): boolean {
-  return FOLDER_SAFE.test(id.owner) && id.owner !== "_responses" && /^[a-z0-9._-]{1,128}$/.test(id.name);
+  return FOLDER_SAFE.test(id.owner) && !OWN_FOLDERS.has(id.owner) && /^[a-z0-9._-]{1,128}$/.test(id.name);
 }

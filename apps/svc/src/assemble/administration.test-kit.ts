@@ -145,6 +145,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
 
 const NO_STATS: CacheStats = {
   sizeBytes: 0,
+  bucket: undefined,
   responseFiles: 0,
   packs: 0,
   hits: 0,

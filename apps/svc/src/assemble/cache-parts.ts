@@ -18,6 +18,7 @@ import { MirrorFiller } from "../cache/filling/mirror-filler.ts";
 import { GitCache } from "../cache/git-cache.ts";
 import { MirrorFaults } from "../cache/mirror-faults.ts";
 import { MirrorResponses } from "../cache/mirror-responses.ts";
+import type { ObjectTier } from "../cache/object-tier/object-tier.ts";
 import type { CachePolicies } from "../cache/policy.ts";
 import { RepositoryRegistry } from "../cache/repository-registry.ts";
 import { RepositoryReset } from "../cache/repository-reset.ts";
@@ -25,8 +26,23 @@ import { FileResponseStore } from "../cache/responses/file-response-store.ts";
 import { HANDED_FOLDER, RESPONSES_FOLDER, ResponseFolders } from "../cache/responses/response-folders.ts";
 import { ResponseRecorder } from "../cache/responses/response-recorder.ts";
 import { Slices } from "../cache/responses/slices.ts";
+import { UPLOADS_FOLDER } from "../cache/object-tier/uploads/upload-journal.ts";
 import { Warmer, type WarmerOptions } from "../cache/warming/warmer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+
+/** Parts of the cache that the object tier uses. */
+export interface ObjectTierInputs {
+  readonly local: FileResponseStore;
+  readonly repositories: RepositoryRegistry;
+  readonly policies: CachePolicies;
+  readonly faults: FaultLog;
+  readonly work: BackgroundWork;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Fires when the service stops. */
+  readonly stopping: AbortSignal;
+}
 
 /** Configuration of the cache. Times are in milliseconds; Infinity: without a limit. */
 export interface CacheSettings {
@@ -34,6 +50,8 @@ export interface CacheSettings {
   readonly storagePath: string;
   /** `host.url`: data from another code host is never served. */
   readonly hostUrl: string;
+  /** Builds the bucket behind the local cache. Undefined: none is configured. */
+  readonly objectTier?: ((inputs: ObjectTierInputs) => ObjectTier) | undefined;
   /** Whether new response files are the response and nothing else (`server.accel`). Default false. */
   readonly handsOver?: boolean;
   readonly policies: CachePolicies;
@@ -96,13 +114,13 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const threads = createMirrorThreads();
   const storage = new FileMirrorStorage({
     root: storagePath,
-    otherFolders: [RESPONSES_FOLDER, HANDED_FOLDER],
+    otherFolders: [RESPONSES_FOLDER, HANDED_FOLDER, UPLOADS_FOLDER],
     origin: { key: `${BRAND.command}.hosturl`, url: hostUrl },
     threads,
     detectCollisions: settings.detectCollisions,
     clock,
   });
-  const responses = new FileResponseStore({
+  const local = new FileResponseStore({
     folders: new ResponseFolders(storagePath, hostUrl),
     packs: { openPack: async (id, name) => storage.repository(id).openPack(name) },
     hostUrl,
@@ -112,6 +130,18 @@ export function buildCache(settings: CacheSettings): CacheParts {
     stopping: stopping.signal,
     separateTrailers: settings.handsOver === true,
   });
+  const tier = settings.objectTier?.({
+    local,
+    repositories,
+    policies,
+    faults,
+    work,
+    metrics,
+    logger,
+    clock,
+    stopping: stopping.signal,
+  });
+  const responses = tier?.responses ?? local;
   const recorder = new ResponseRecorder({ responses, faults, policies, metrics });
   const set = createMirrorSet({
     storage,
@@ -190,7 +220,8 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const { queueMs, maxTotalBytes, dropUnusedAfterMs } = settings;
   const cleanup = new Cleanup({
     repositories,
-    responses,
+    responses: local,
+    isWaiting: (id, name) => tier?.isWaiting(id, name) === true,
     storage,
     reset,
     policies,
@@ -220,6 +251,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
       storagePath,
       repositories,
       responses,
+      tier,
       storage,
       handsOver: settings.handsOver === true,
       mirrors: set,

@@ -2,7 +2,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock, Logger } from "@devplat/base";
 import type { MirrorSet, MirrorStorage } from "@devplat/git-mirror";
-import { repositoryId } from "../access/repository-id.ts";
+import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { BackgroundWork } from "./background-work.ts";
 import type { CachedRepository } from "./cached-repository.ts";
@@ -10,6 +10,7 @@ import type { Cleanup } from "./cleanup.ts";
 import type { FaultLog } from "./fault-log.ts";
 import type { BackgroundFills } from "./filling/background-fill.ts";
 import type { CacheMaintenance, CachePolicies, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
+import type { ObjectTier } from "./object-tier/object-tier.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
 import type { RepositoryReset } from "./repository-reset.ts";
 import type { ResponseStore } from "./responses/response-store.ts";
@@ -24,6 +25,8 @@ export interface CacheServiceParts {
   readonly storagePath: string;
   readonly repositories: RepositoryRegistry;
   readonly responses: ResponseStore;
+  /** Undefined: no bucket is configured. */
+  readonly tier: ObjectTier | undefined;
   readonly storage: Pick<MirrorStorage, "removeLeftovers">;
   /** Whether responses are handed to the proxy in front (`server.accel`). */
   readonly handsOver: boolean;
@@ -64,6 +67,7 @@ export class CacheService implements CacheMaintenance {
       await storage.removeLeftovers();
       const leftovers = await responses.removeLeftovers();
       if (leftovers > 0) logger.info({ files: leftovers }, "removed leftovers of an interrupted run");
+      await this.#parts.tier?.prepare();
     } catch (error) {
       faults.once(undefined, error, "the cache folder cannot be used; requests go to the code host");
     }
@@ -72,7 +76,8 @@ export class CacheService implements CacheMaintenance {
 
   /** Cleans up every ten minutes until the signal fires; then waits for responses that are being stored. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, mirrors, background, warmer, stopping } = this.#parts;
+    const { clock, mirrors, background, warmer, stopping, tier } = this.#parts;
+    const uploading = tier?.run(signal);
     while (!signal.aborted) {
       await clock.sleep(CLEANUP_INTERVAL_MS, signal).catch(() => undefined);
       if (!signal.aborted) await this.cleanup();
@@ -81,8 +86,14 @@ export class CacheService implements CacheMaintenance {
     mirrors.stop();
     background.stop();
     warmer?.stop();
+    await uploading;
     await this.settled();
     await mirrors.close();
+  }
+
+  /** Uploads what waits for it, for the last time. @param ms maximum time. Never rejects. */
+  async drain(ms: number): Promise<void> {
+    await this.#parts.tier?.drain(ms);
   }
 
   /** Waits for writes and removals that are under way. */
@@ -92,6 +103,7 @@ export class CacheService implements CacheMaintenance {
     await warmer?.settled();
     await responses.settled();
     await mirrors.settled();
+    await this.#parts.tier?.settled();
   }
 
   stats(owner: string, name: string): CacheStats {
@@ -103,6 +115,7 @@ export class CacheService implements CacheMaintenance {
     const lastError = faults.lastError(repository);
     return {
       sizeBytes: fileBytes + packBytes,
+      bucket: this.#parts.tier?.figures(repository.id),
       responseFiles,
       packs,
       hits,
@@ -121,6 +134,7 @@ export class CacheService implements CacheMaintenance {
     if (policies.find(owner, name) === undefined) {
       repositories.forget(repository.id);
       metrics.forgetResponseSize(owner, name);
+      this.#parts.tier?.forget(owner, name);
     } else {
       metrics.responseSize(owner, name, 0);
     }
@@ -138,11 +152,18 @@ export class CacheService implements CacheMaintenance {
       faults.once(undefined, error, "the cache folder cannot be read");
     }
     await cleanup.run();
+    const { tier, policies } = this.#parts;
+    if (tier !== undefined) for (const policy of policies.all()) await tier.enforceLimit(policy);
   }
 
   /** Applies new limits to a repository. Never rejects. */
   async policyChanged(policy: CachePolicy): Promise<void> {
-    await this.#parts.cleanup.enforce(policy);
+    const { cleanup, tier } = this.#parts;
+    await cleanup.enforce(policy);
+    if (tier === undefined) return;
+    const { id } = this.#repository(policy.owner, policy.name);
+    if (policy.enabled) await tier.enforceLimit(policy);
+    else if (isStorable(id)) await tier.removeFromBucket(id);
   }
 
   async warm(owner: string, name: string): Promise<WarmStart> {

@@ -106,6 +106,7 @@ function playedCleanup(
       evicted: (_owner, name, files) => void done.evicted.push(`${name} ${files}`),
       responseSize: (_owner, name, bytes) => void done.sizes.set(name, bytes / MEGABYTE),
     },
+    isWaiting: (_id, file) => file.startsWith("waiting"),
     faults: { once: (_repository, _error, message) => void done.faults.push(message) },
     logger: createLogger({ destination: { write: () => undefined } }),
     clock,
@@ -134,6 +135,18 @@ describe("Cleanup", () => {
     assert.deepEqual(played.left("b"), ["x"]);
     assert.deepEqual(played.done.evicted, ["a 1"]);
     assert.deepEqual(Object.fromEntries(played.done.sizes), { a: 2, b: 1 });
+  });
+
+  it("a response that waits for its upload is evicted last", async () => {
+    const played = playedCleanup({ a: { responses: { waiting: 9, x: 3, y: 2 }, limitMb: 2 } });
+    await played.cleanup.run();
+    assert.deepEqual(played.left("a"), ["waiting", "y"]);
+    const total = playedCleanup({ a: { responses: { waiting: 9, x: 3 } } }, { totalMb: 1 });
+    await total.cleanup.run();
+    assert.deepEqual(total.left("a"), ["waiting"]);
+    const dropped = playedCleanup({ a: { responses: { waiting: 9, x: 3 } } }, { dropHours: 4 });
+    await dropped.cleanup.run();
+    assert.deepEqual(dropped.left("a"), ["x"]);
   });
 
   it("responses unused for longer than drop_unused_after are removed and not counted", async () => {

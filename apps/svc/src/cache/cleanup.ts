@@ -25,6 +25,8 @@ export interface CleanupParts {
   readonly faults: Pick<FaultLog, "once">;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Whether a response waits for its upload to the bucket. It is evicted last. */
+  readonly isWaiting: (id: RepositoryId, name: string) => boolean;
   /** `cache.max_total_size_mb`, in bytes; Infinity: none. */
   readonly maxTotalBytes: number;
   /** `cache.drop_unused_after`, in milliseconds; Infinity: never. */
@@ -34,6 +36,7 @@ export interface CleanupParts {
 interface Shelved extends ResponseFacts {
   readonly repository: CachedRepository;
   readonly policy: CachePolicy;
+  readonly isWaiting: boolean;
 }
 
 /**
@@ -67,11 +70,10 @@ export class Cleanup {
     try {
       const files = await this.#shelf(repository, policy);
       const oldest = this.#parts.clock.now() - this.#parts.dropUnusedAfterMs;
-      const dead = files.filter(({ mtimeMs }) => mtimeMs < oldest);
-      for (const file of dead) await this.#remove(file);
+      for (const file of files) if (file.mtimeMs < oldest) await this.#remove(file);
       const limit = maxCacheSizeMb === undefined ? Infinity : maxCacheSizeMb * MEGABYTE;
       let total = this.#bytesOf(repository);
-      for (const file of files.slice(dead.length)) {
+      for (const file of files.filter(({ mtimeMs }) => mtimeMs >= oldest)) {
         if (total <= limit) break;
         await this.#evict(file);
         total -= file.size;
@@ -109,7 +111,7 @@ export class Cleanup {
       (sum, bytes) => sum + bytes,
       0,
     );
-    for (const file of files.toSorted((a, b) => a.mtimeMs - b.mtimeMs)) {
+    for (const file of files.toSorted(byEviction)) {
       if (total <= maxTotalBytes) break;
       // A reference takes next to no space.
       if (file.fileBytes < file.size) continue;
@@ -130,10 +132,13 @@ export class Cleanup {
     }
   }
 
-  /** A repository's responses, the longest unused first. */
+  /** A repository's responses in the order of their eviction. */
   async #shelf(repository: CachedRepository, policy: CachePolicy): Promise<Shelved[]> {
     const files = await this.#parts.responses.list(repository.id);
-    return files.toSorted((a, b) => a.mtimeMs - b.mtimeMs).map((file) => ({ ...file, repository, policy }));
+    const { isWaiting } = this.#parts;
+    return files
+      .map((file) => ({ ...file, repository, policy, isWaiting: isWaiting(repository.id, file.name) }))
+      .toSorted(byEviction);
   }
 
   async #evict(file: Shelved): Promise<void> {
@@ -152,4 +157,9 @@ export class Cleanup {
   #bytesOf({ id }: CachedRepository): number {
     return this.#parts.responses.figures(id).bytes;
   }
+}
+
+/** The longest unused first, and those that wait for their upload last. */
+function byEviction(a: Shelved, b: Shelved): number {
+  return Number(a.isWaiting) - Number(b.isWaiting) || a.mtimeMs - b.mtimeMs;
 }

@@ -18,9 +18,24 @@ export interface CachePolicies {
   all(): readonly CachePolicy[];
 }
 
+/** Data of a repository in the bucket, as far as this process knows, and data that waits for its upload. */
+export interface BucketFigures {
+  /** Bytes of all objects. Undefined: not known, because the repository was not used since the start. */
+  readonly sizeBytes: number | undefined;
+  readonly responses: number;
+  readonly packs: number;
+  /** Uploads that wait or run. */
+  readonly waiting: number;
+  /** About. */
+  readonly waitingBytes: number;
+}
+
 /** Statistics of a listed repository, for the record's `stats`. */
 export interface CacheStats {
+  /** Bytes on the local disk. */
   readonly sizeBytes: number;
+  /** Undefined: there is no bucket. */
+  readonly bucket: BucketFigures | undefined;
   readonly responseFiles: number;
   readonly packs: number;
   readonly hits: number;

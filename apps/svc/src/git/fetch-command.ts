@@ -178,7 +178,7 @@ export class FetchCommand {
     try {
       const bytes = await sender.file(file);
       call.request.context.delivered = true;
-      this.#options.cache.counted(call.repository, "hit", "response", bytes);
+      this.#options.cache.counted(call.repository, "hit", file.source ?? "response", bytes);
       this.#count(call, "hit");
       return true;
     } catch (error) {

@@ -9,8 +9,11 @@ const ENSURE_OUTCOMES = ["ready", "pending", "moved", "rejected", "error"] as co
 export type EnsureOutcome = (typeof ENSURE_OUTCOMES)[number];
 /** Timed part of the decision on a request. */
 export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
-/** Where bytes sent to clients came from; `accel`: bytes that the proxy in front was told to send. */
-export type ByteSource = "response" | "pack" | "upstream" | "accel";
+/**
+ * Where bytes sent to clients came from; `object`: a response from the bucket, `accel`: bytes that the proxy in front was told
+ * to send.
+ */
+export type ByteSource = "response" | "object" | "pack" | "upstream" | "accel";
 /** Purpose of a request to the code host. */
 export type UpstreamKind = "info_refs" | "ls_refs" | "probe" | "fetch" | "warm" | "pass_through" | "api";
 
@@ -70,6 +73,17 @@ export class Metrics {
     labelNames: ["owner", "repo"],
     registers: this.#registers,
   });
+  readonly #objectSize = new Gauge({
+    name: named("cache_object_size_bytes"),
+    help: "Total size of the stored responses in the bucket, as this instance knows it.",
+    labelNames: ["owner", "repo"],
+    registers: this.#registers,
+  });
+  readonly #upload = this.#counter(
+    "cache_object_upload_total",
+    "Tries of uploads to the bucket, by result.",
+    ["kind", "result"],
+  );
   readonly #decision = new Histogram({
     name: named("proxy_decision_duration_seconds"),
     help: "Time spent on deciding what to do with a request, by stage.",
@@ -160,6 +174,19 @@ export class Metrics {
   /** Removes the size of a repository that is not listed any more. */
   forgetResponseSize(owner: string, name: string): void {
     this.#responseSize.remove({ ...this.labels.listed(owner, name) });
+  }
+
+  objectSize(owner: string, name: string, bytes: number): void {
+    this.#objectSize.set({ ...this.labels.listed(owner, name) }, bytes);
+  }
+
+  forgetObjectSize(owner: string, name: string): void {
+    this.#objectSize.remove({ ...this.labels.listed(owner, name) });
+  }
+
+  /** An upload to the bucket was tried, or dropped because the queue was full. */
+  uploaded(kind: string, result: "success" | "error" | "dropped"): void {
+    this.#upload.inc({ kind, result });
   }
 
   /** @param seconds how long the stage took */

@@ -21,10 +21,11 @@ import { encodeReference } from "./references/reference-file.ts";
 import { ResponseFiles, responseBytes, type OpenFile, type PackFiles } from "./response-file.ts";
 import { CORRUPT_SUFFIX, RESPONSES_FOLDER, pendingName, type ResponseFolders } from "./response-folders.ts";
 import type {
+  LocalResponseStore,
   PendingResponse,
+  ResponseContent,
   ResponseFacts,
   ResponseFigures,
-  ResponseStore,
   StoredResponse,
 } from "./response-store.ts";
 import { responseIdentity } from "./response-trailer.ts";
@@ -86,7 +87,7 @@ export interface FileResponseStoreParts {
  * first use of a reference, the whole response is written in its place. Files are written under another name, synced and
  * renamed, so that a crash never leaves a partial file.
  */
-export class FileResponseStore implements ResponseStore {
+export class FileResponseStore implements LocalResponseStore {
   readonly #parts: FileResponseStoreParts;
   readonly #touched = new Map<string, number>();
   readonly #files: ResponseFiles;
@@ -130,6 +131,11 @@ export class FileResponseStore implements ResponseStore {
       await file?.close().catch(() => undefined);
       return "failed";
     }
+  }
+
+  async content(id: RepositoryId, key: string): Promise<ResponseContent | undefined> {
+    const file = await this.#files.open(id, key);
+    return file === undefined || "dangling" in file ? undefined : file;
   }
 
   async create(id: RepositoryId, key: string): Promise<PendingResponse> {

@@ -49,6 +49,27 @@ export interface ResponseStore {
   settled(): Promise<void>;
 }
 
+/** Bytes of a response, to be copied to another storage. */
+export interface ResponseContent {
+  readonly size: number;
+  /** Checksums of all bytes. What {@link read} gives was not compared with them. */
+  readonly sums: FileSums;
+  /** Reads until the target is full or the response ends. @returns the number of bytes @throws a system error */
+  readonly read: (target: Buffer, position: number) => Promise<number>;
+  /** The caller must call this. */
+  readonly close: () => Promise<void>;
+}
+
+/** A {@link ResponseStore} whose responses can be copied. */
+export interface LocalResponseStore extends ResponseStore {
+  /**
+   * Opens a response to copy it, which is not a use of it.
+   *
+   * @throws StoredDataDamaged; a system error
+   */
+  content(id: RepositoryId, key: string): Promise<ResponseContent | undefined>;
+}
+
 /** A stored response that is open. */
 export interface StoredResponse {
   /** Bytes of the response. */
@@ -59,6 +80,8 @@ export interface StoredResponse {
   crowded(): boolean;
   /** Undefined: there is no such file, or another program has changed it. */
   readonly soundFile?: SoundFile;
+  /** Set if the bytes come from the bucket. */
+  readonly source?: "object";
   /** The caller must call this when it waits for no slice. */
   close(): Promise<void>;
 }

@@ -112,9 +112,11 @@ export class UploadQueue {
     }
   }
 
-  /** Reads the jobs of the last run. Call it once, before {@link run}. @throws a system error */
-  async restore(): Promise<void> {
-    for (const job of await this.#parts.journal.read()) if (!this.has(job)) this.#waiting.add(job);
+  /** Reads the jobs of the last run. Call it once, before {@link run}. @returns these jobs @throws a system error */
+  async restore(): Promise<readonly UploadJob[]> {
+    const jobs = await this.#parts.journal.read();
+    for (const job of jobs) if (!this.has(job)) this.#waiting.add(job);
+    return jobs;
   }
 
   /** Runs jobs until the signal fires. Jobs that run then are ended, and repeated after the next start. Never rejects. */

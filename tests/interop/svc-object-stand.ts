@@ -1,0 +1,115 @@
+import { CircuitBreaker, type ObjectStore } from "@devplat/object-store";
+import { tempFolder, until, type CodeHost, type S3Server } from "@devplat/testkit";
+import { repositoryId } from "../../apps/svc/src/access/repository-id.ts";
+import { buildObjectTier } from "../../apps/svc/src/assemble/object-tier.ts";
+import { startTestBucket, type TestBucket } from "../../apps/svc/src/cache/object-tier/bucket.test-kit.ts";
+import { openManifests } from "../../apps/svc/src/cache/object-tier/manifest/manifest.test-kit.ts";
+import type { Manifest } from "../../apps/svc/src/cache/object-tier/manifest/manifest.ts";
+import { startStand, type Stand, type StandOptions } from "./svc-git-stand.ts";
+
+const MEGABYTE = 2 ** 20;
+
+/** A stand with a bucket behind its cache, and uploads that run. */
+export interface ObjectStand extends Stand {
+  /** Waits until all is uploaded. */
+  uploaded(): Promise<void>;
+  manifest(name: string): Promise<Manifest | undefined>;
+  /** Object store as the stand uses it. */
+  readonly store: ObjectStore;
+}
+
+export interface ObjectStandOptions extends StandOptions {
+  readonly bucket: TestBucket;
+  /** `cache.object_timeout_seconds`, in milliseconds. */
+  readonly timeoutMs?: number;
+  readonly writer?: string;
+}
+
+/** Starts an instance. Stop those with the code host of another one first. */
+export async function startObjectStand(options: ObjectStandOptions): Promise<ObjectStand> {
+  const { bucket, timeoutMs = 20_000, writer = "w1", ...rest } = options;
+  // The cache of the stand is in a folder that its end removes.
+  const folder = await tempFolder("svc-object");
+  const store = new CircuitBreaker(bucket.client({ timeoutMs }));
+  let read: ((name: string) => Promise<Manifest | undefined>) | undefined;
+  let waiting: (() => number) | undefined;
+  const end = new AbortController();
+  const stand = await startStand({
+    storagePath: folder.path,
+    ...rest,
+    objectTier: (inputs) => {
+      const hostUrl = rest.codeHost?.url ?? "https://code.example";
+      const { manifests, epochs, names } = openManifests(store, { writer, hostUrl });
+      const tier = buildObjectTier(
+        {
+          store,
+          names,
+          manifests,
+          epochs,
+          writer,
+          localPath: options.storagePath ?? folder.path,
+          firstByteMs: timeoutMs,
+          uploadParallel: 4,
+          queueBytes: 1000 * MEGABYTE,
+        },
+        inputs,
+      );
+      read = async (name) => manifests.current(repositoryId("org", name));
+      waiting = () =>
+        inputs.policies
+          .all()
+          .reduce((sum, { owner, name }) => sum + tier.figures(repositoryId(owner, name)).waiting, 0);
+      return tier;
+    },
+  });
+  const running = stand.cache.run(end.signal);
+  return {
+    ...stand,
+    store,
+    async uploaded() {
+      await stand.cache.settled();
+      await until(() => waiting?.() === 0);
+    },
+    manifest: async (name) => read?.(name),
+    async stop() {
+      end.abort();
+      await running;
+      await stand.stop();
+      await folder.remove();
+    },
+  };
+}
+
+/** Two instances with databases of their own on one bucket, in front of one code host. */
+export interface TwoInstances {
+  readonly bucket: TestBucket;
+  readonly a: ObjectStand;
+  readonly b: ObjectStand;
+  readonly codeHost: CodeHost;
+  /** Starts one more. The caller must stop it. */
+  another(options?: Partial<ObjectStandOptions>): Promise<ObjectStand>;
+  stop(): Promise<void>;
+}
+
+export async function startTwoInstances(
+  startServer: () => Promise<S3Server>,
+  codeHost: CodeHost,
+  options: Partial<ObjectStandOptions> = {},
+): Promise<TwoInstances> {
+  const bucket = await startTestBucket(startServer);
+  const a = await startObjectStand({ ...options, bucket, codeHost });
+  const b = await startObjectStand({ ...options, bucket, codeHost, writer: "w2" });
+  return {
+    bucket,
+    a,
+    b,
+    codeHost,
+    another: async (more = {}) => startObjectStand({ ...options, ...more, bucket, codeHost, writer: "w3" }),
+    async stop() {
+      await a.stop();
+      await b.stop();
+      await bucket.stop();
+      await codeHost.stop();
+    },
+  };
+}
