@@ -12,6 +12,12 @@ import { freePort, run, SVC_LAUNCHER, tempFolder, type Finished, type TempFolder
 import { startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
 
 const KEY = "ab".repeat(32);
+const MIGRATIONS = [
+  "0001_initial",
+  "0002_accounts_apps_audit",
+  "0003_tokens_minted_by",
+  "0004_coordination_additive",
+];
 
 let folder: TempFolder;
 before(async () => {
@@ -100,7 +106,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
       "a database that is behind",
       { SVC_ENCRYPTION_KEY: KEY },
       1,
-      /^svc: The database lacks 3 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
+      /^svc: The database lacks 4 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
     ],
   ];
   for (const [name, env, code, message] of refusals) {
@@ -117,7 +123,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     assert.equal((await svc(["migrate", "status"], env)).code, 1);
     assert.equal(
       (await svc(["migrate"], env)).stdout,
-      "applied 0001_initial\napplied 0002_accounts_apps_audit\napplied 0003_tokens_minted_by\n",
+      MIGRATIONS.map((name) => `applied ${name}\n`).join(""),
     );
     assert.equal((await svc(["migrate"], env)).stdout, "the database is up to date\n");
     const status = await svc(["migrate", "status", "--json"], env);
@@ -126,7 +132,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
       [
         0,
         {
-          applied: ["0001_initial", "0002_accounts_apps_audit", "0003_tokens_minted_by"],
+          applied: MIGRATIONS,
           pending: [],
           unknown: [],
         },

@@ -211,6 +211,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     credentials,
     policies: list,
     cache: options.cacheEnabled === false ? undefined : parts,
+    changes: { isCurrent: true, refresh: async () => undefined },
     grantSeconds: options.grantSeconds ?? 30,
     strictLsRefs: options.strictLsRefs ?? false,
     gitCommandBytes: options.gitCommandBytes ?? 64 * MEGABYTE,

@@ -2,6 +2,7 @@ import type { Clock, Logger } from "@devplat/base";
 import { AccessCheck } from "../access/access-check.ts";
 import { RefProbes } from "../access/ref-probe.ts";
 import type { CachePolicies } from "../cache/policy.ts";
+import type { ChangeWatcher } from "../coordination/change-watcher.ts";
 import { BodyReaders } from "../git/body/body-reader.ts";
 import { EnsureBodies } from "../git/ensure/ensure-body.ts";
 import { EnsureCommand } from "../git/ensure/ensure-command.ts";
@@ -31,6 +32,7 @@ export interface GitAssemblyOptions {
   readonly policies: CachePolicies;
   /** Undefined: the cache feature is off, and everything passes through. */
   readonly cache: Pick<CacheParts, "cache" | "ensurer" | "objects" | "refs"> | undefined;
+  readonly changes: Pick<ChangeWatcher, "isCurrent" | "refresh">;
   /** `cache.grant_seconds` */
   readonly grantSeconds: number;
   /** `server.accel`. Undefined: this service sends every response itself. */
@@ -105,5 +107,6 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     clock,
     userAgent,
   });
-  return new GitRoutes({ ...routes, cached: { access, cache, uploadPack, ensure, files } });
+  const { changes } = options;
+  return new GitRoutes({ ...routes, cached: { access, cache, uploadPack, ensure, files, changes } });
 }

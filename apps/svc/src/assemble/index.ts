@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import { systemClock, type Logger } from "@devplat/base";
 import { assembleCache } from "./cache.ts";
+import { assembleCoordination } from "./coordination.ts";
 import { allowedLogins, assembleIdentity } from "./identity.ts";
 import { AuditRecorder } from "../audit/audit-recorder.ts";
 import { BRAND } from "../brand.ts";
@@ -9,6 +10,7 @@ import { formatListen } from "../config/listen.ts";
 import type { LiveConfig } from "../config/live-config.ts";
 import type { Config } from "../config/schema.ts";
 import type { ActivatedSockets } from "../config/socket-activation.ts";
+import { reportingStore } from "../coordination/reporting-store.ts";
 import { SvcError } from "../errors.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { ApiAddresses } from "../http/routing/api-address.ts";
@@ -79,11 +81,13 @@ export async function assemble({
   const config = live.current;
   const dataDir = resolve(config.data_dir);
   const developmentMode = config.dev.mode;
-  const store = await openStore(
+  let databaseResponded = (): void => undefined;
+  const opened = await openStore(
     databaseSettings(config),
     async () => encryptionKeys({ ...config.encryption, developmentMode, dataDir }),
     migrate || developmentMode,
   );
+  const store = reportingStore(opened, () => databaseResponded());
   const repositories = await CachedRepositories.open(store.cachedRepositories, clock);
   const activity = new Activity(clock);
   const metrics = new Metrics({
@@ -138,6 +142,16 @@ export async function assemble({
     clock,
     logger,
   });
+  const { epochs, changes, maintenance } = assembleCoordination({
+    config,
+    store,
+    storagePath,
+    repositories,
+    cache: cache.service,
+    clock,
+    logger,
+  });
+  databaseResponded = () => changes.databaseResponded();
   const { codeHost } = identity;
   const apiAddresses = new ApiAddresses(codeHost);
   const authorizers = new Late(async () => {
@@ -153,6 +167,7 @@ export async function assemble({
       identity,
       repositories,
       cache,
+      changes,
       accel,
       lookup,
       uses,
@@ -178,7 +193,7 @@ export async function assemble({
       live,
       store,
       repositories,
-      maintenance: cache.service,
+      maintenance,
       audit,
       lookup,
       authorizers: await authorizers.get(),
@@ -248,7 +263,7 @@ export async function assemble({
   const background: ((signal: AbortSignal) => Promise<void>)[] = [
     async (signal) => uses.run(signal),
     async (signal) => audit.run(signal),
-    async (signal) => repositories.run(signal),
+    async (signal) => changes.run(signal),
     async (signal) => new IdleCollector(clock).run(signal),
     async (signal) =>
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
@@ -284,6 +299,7 @@ export async function assemble({
       const loopbackOnly = developmentMode && !config.dev.mode_unsafe;
       try {
         if (config.cache.enabled) await cache.service.prepare();
+        await changes.start();
         // The listener asks for the base address when it is made; port 0 is known only after.
         const mainHost = mainAddress.kind === "tcp" ? mainAddress.host : undefined;
         if (mainAddress.kind === "tcp") address.bound(mainAddress.port, mainHost);
@@ -313,6 +329,7 @@ export async function assemble({
       await ended;
       abort.abort();
       await running.catch((error: unknown) => logger.error({ err: error }, "a background part failed"));
+      await epochs.settled();
       await cache.service.settled();
       const made = await proxy.ifMade();
       await made?.git.close();

@@ -10,6 +10,7 @@ import type { LiveConfig } from "../config/live-config.ts";
 import { PROBES_PER_MINUTE } from "../access/probe-limit.ts";
 import type { Accel } from "../http/accel/accel.ts";
 import type { CacheParts } from "./cache-parts.ts";
+import type { ChangeWatcher } from "../coordination/change-watcher.ts";
 import { assembleGit } from "./git.ts";
 import { BODY_IDLE_MS } from "../git/body/body-reader.ts";
 import type { GitRoutes } from "../git/routes.ts";
@@ -30,6 +31,7 @@ export interface ProxyAssemblyOptions {
   readonly identity: IdentityParts;
   readonly repositories: CachedRepositories;
   readonly cache: CacheParts;
+  readonly changes: ChangeWatcher;
   readonly accel: Accel | undefined;
   readonly lookup: TokenLookup;
   readonly uses: TokenUses;
@@ -104,6 +106,7 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
     credentials,
     policies: repositories,
     cache: config.cache.enabled ? cache : undefined,
+    changes: options.changes,
     grantSeconds: config.cache.grant_seconds,
     accel: options.accel,
     strictLsRefs: config.cache.strict_lsrefs,

@@ -47,7 +47,7 @@ export interface CacheServiceParts {
 }
 
 /** Work of the cache outside of git requests: start, cleanup, stop, and operations of the administration. */
-export class CacheService implements CacheMaintenance {
+export class CacheService implements Omit<CacheMaintenance, "purge"> {
   readonly #parts: CacheServiceParts;
 
   constructor(parts: CacheServiceParts) {
@@ -126,6 +126,7 @@ export class CacheService implements CacheMaintenance {
     };
   }
 
+  /** Removes the data of this instance. Responses that began before are not stored after it. */
   async purge(owner: string, name: string): Promise<void> {
     const { repositories, reset, policies, metrics } = this.#parts;
     const repository = this.#repository(owner, name);

@@ -53,7 +53,12 @@ export type WarmStart = "started" | "no_credential" | "not_cached";
 /** Operations of the administration on the cache of one repository. */
 export interface CacheMaintenance {
   stats(owner: string, name: string): CacheStats;
-  /** Removes the data in the background. A crash does not stop it for good. Running requests complete. */
+  /**
+   * Makes the stored data invalid on every instance, then removes it in the background. A crash does not stop that for good.
+   * Running requests complete.
+   *
+   * @throws SvcError `database_unavailable`
+   */
   purge(owner: string, name: string): Promise<void>;
   /** Starts a fetch of new objects of the code host. The result says whether that is possible. */
   warm(owner: string, name: string): Promise<WarmStart>;

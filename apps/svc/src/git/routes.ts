@@ -4,6 +4,7 @@ import { isRedirect, isRefusal } from "../upstream/response-status.ts";
 import type { Logger } from "@devplat/base";
 import { requestedProtocolVersion } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
+import type { ChangeWatcher } from "../coordination/change-watcher.ts";
 import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
 import { explainUnauthorized } from "../code-host/refusal-words.ts";
 import type { RequestContext } from "../http/request/request-context.ts";
@@ -47,6 +48,8 @@ export interface GitRoutesParts {
         readonly uploadPack: UploadPack;
         readonly ensure: EnsureCommand;
         readonly files: Late<FileSender>;
+        /** Changes that other instances made to the list and to stored data. */
+        readonly changes: Pick<ChangeWatcher, "isCurrent" | "refresh">;
       }
     | undefined;
   readonly logger: Logger;
@@ -91,9 +94,10 @@ export class GitRoutes implements GitHandler {
     context: RequestContext,
     target: Exclude<Target, { kind: "malformed" }>,
     virtualHost: VirtualHost,
-    policy: CachePolicy | undefined,
+    known: CachePolicy | undefined,
   ): Promise<void> {
-    const { credentials } = this.#parts;
+    let policy = known;
+    const { credentials, cached } = this.#parts;
     const { request } = context;
     const route = routeOf(target);
     const { methods } = route;
@@ -122,8 +126,15 @@ export class GitRoutes implements GitHandler {
       this.#refuse(context, target, policy, status, message, headers);
       return;
     }
-    // Before the code host has authorized the caller, a response to `ensure` must not tell whether the repository is listed.
-    if (this.#parts.cached !== undefined && !isEnsure(target)) context.concludeCache(untouched(policy));
+    if (cached !== undefined) {
+      // After the admission, which may be the first use of the database after it was away.
+      if (!cached.changes.isCurrent) {
+        await cached.changes.refresh();
+        policy = this.#policyOf(target);
+      }
+      // Before the code host has authorized the caller, a response to `ensure` must not tell whether the repository is listed.
+      if (!isEnsure(target)) context.concludeCache(untouched(policy));
+    }
     const { origin } = this.#parts.upstream;
     const gitRequest: GitRequest = {
       context,
@@ -148,7 +159,6 @@ export class GitRoutes implements GitHandler {
       return;
     }
     if (isEnsure(target)) {
-      const { cached } = this.#parts;
       if (cached === undefined) answerText(context, 404, "the cache of this service is off");
       else await cached.ensure.handle({ ...gitRequest, target });
       return;

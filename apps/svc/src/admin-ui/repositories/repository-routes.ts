@@ -91,7 +91,7 @@ export function addRepositoryRoutes(routes: RepositoryRoutes): void {
   });
 
   pages.post(`${PATH}/:id/purge`, "admin", async ({ actor, id, redirect }) => {
-    repositories.purge(actor, id);
+    await repositories.purge(actor, id);
     return redirect(done("purged", { id }));
   });
 

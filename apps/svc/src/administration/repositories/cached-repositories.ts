@@ -28,12 +28,9 @@ export interface NewCachedRepository {
 /** Absent keys stay as they are; undefined resets a value to its default. */
 export type CachedRepositoryChange = Partial<Omit<NewCachedRepository, "owner" | "name">>;
 
-/** Milliseconds between two reads of the changes of other instances. */
-const REREAD_MS = 5000;
-
 /**
  * The list of cached repositories: a copy of the store in memory, which the git routes read without I/O. A change is in
- * effect before its response. A change of another instance takes some seconds.
+ * effect before its response. A change of another instance takes up to two seconds.
  */
 export class CachedRepositories implements CachePolicies {
   readonly #store: CachedRepositoryStore;
@@ -62,20 +59,12 @@ export class CachedRepositories implements CachePolicies {
     if (removed !== undefined) this.#removed = removed;
   }
 
-  /** Reads the changes of other instances until the signal fires. */
-  async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await this.#clock.sleep(REREAD_MS, signal).catch(() => undefined);
-      // While the database does not answer, the list stays unchanged.
-      if (!signal.aborted) await this.refresh().catch(() => undefined);
-    }
-  }
-
   /** Reads the changes of other instances. @throws SvcError `database_unavailable` */
   async refresh(): Promise<void> {
     const before = this.#byId;
     const known = new Map([...before].map(([id, { version }]) => [id, version]));
-    if (!(await this.#reload())) return;
+    // Changes made here come in between rarely. Without them the list that was read is the current one.
+    while (!(await this.#reload()));
     for (const [id, record] of this.#byId) {
       const version = known.get(id);
       if (version !== undefined && version !== record.version) this.#changed(policyOf(record));

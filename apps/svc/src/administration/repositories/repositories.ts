@@ -8,7 +8,7 @@ import type { Actor } from "../../identity/principal.ts";
 import type { CachedRepositoryRecord } from "../../storage/store.ts";
 import { DEFAULT_TIMEOUT_SECONDS, type CachedRepositories } from "./cached-repositories.ts";
 import { requireAdmin } from "../permission.ts";
-import type { ExpectedVersions } from "../record-version.ts";
+import { requireVersion, type ExpectedVersions } from "../record-version.ts";
 import { readNewRepository, readRepositoryChange } from "./repository-input.ts";
 import type { RepositoryProbe } from "./repository-probe.ts";
 
@@ -67,7 +67,13 @@ export class Repositories {
     expected?: ExpectedVersions,
   ): Promise<RepositoryState> {
     requireAdmin(actor);
-    const record = await this.#parts.list.change(id, readRepositoryChange(input), expected);
+    const { list, maintenance } = this.#parts;
+    const change = readRepositoryChange(input);
+    const before = list.get(id);
+    requireVersion(before, expected);
+    // First: after a crash in between, no instance serves data of the time before.
+    if (before.enabled && change.enabled === false) await maintenance.purge(before.owner, before.name);
+    const record = await list.change(id, change, expected);
     this.#record(actor, "cached_repository.updated", record, settingsOf(record));
     return this.#stateOf(record);
   }
@@ -75,15 +81,19 @@ export class Repositories {
   /** Takes the repository off the list, and removes its data in the background. @throws SvcError `not_found`, `version_mismatch` */
   async remove(actor: Actor, id: string, expected?: ExpectedVersions): Promise<void> {
     requireAdmin(actor);
-    const record = await this.#parts.list.remove(id, expected);
-    this.#removeData(record);
+    const { list, maintenance } = this.#parts;
+    const listed = list.get(id);
+    requireVersion(listed, expected);
+    // First, as above.
+    await maintenance.purge(listed.owner, listed.name);
+    const record = await list.remove(id, expected);
     this.#record(actor, "cached_repository.removed", record);
   }
 
-  /** Removes the cached data in the background, and keeps the record. @throws SvcError `not_found` */
-  purge(actor: Actor, id: string): void {
+  /** Removes the cached data of all instances in the background, and keeps the record. @throws SvcError `not_found` */
+  async purge(actor: Actor, id: string): Promise<void> {
     const record = this.get(actor, id);
-    this.#removeData(record);
+    await this.#parts.maintenance.purge(record.owner, record.name);
     this.#record(actor, "cached_repository.purged", record);
   }
 
@@ -100,13 +110,6 @@ export class Repositories {
 
   #stateOf(record: CachedRepositoryRecord): RepositoryState {
     return { ...record, stats: this.#parts.maintenance.stats(record.owner, record.name) };
-  }
-
-  #removeData({ owner, name }: CachedRepositoryRecord): void {
-    const { maintenance, logger } = this.#parts;
-    maintenance.purge(owner, name).catch((error: unknown) => {
-      logger.error({ err: error, cache_repo: `${owner}/${name}` }, "cached data could not be removed");
-    });
   }
 
   async #requireReadable(actor: Actor, { owner, name }: { owner: string; name: string }): Promise<void> {

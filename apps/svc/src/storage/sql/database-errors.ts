@@ -1,4 +1,5 @@
 import { SvcError } from "../../errors.ts";
+import { wrapMethods } from "../wrapped.ts";
 
 /** Runs queries. Errors of the driver become the error of the store's contract. */
 export async function withDatabaseErrors<T>(run: () => Promise<T>): Promise<T> {
@@ -13,14 +14,7 @@ export async function withDatabaseErrors<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-type Method = (...parameters: unknown[]) => Promise<unknown>;
-
 /** A part of the store whose methods run {@link withDatabaseErrors}. */
 export function guarded<Part extends object>(part: Part): Part {
-  return Object.fromEntries(
-    Object.entries<Method>(part as Record<string, Method>).map(([name, method]) => [
-      name,
-      async (...parameters: unknown[]) => withDatabaseErrors(async () => method(...parameters)),
-    ]),
-  ) as Part;
+  return wrapMethods(part, withDatabaseErrors);
 }

@@ -7,12 +7,10 @@ import { sqlAudit } from "./audit.ts";
 import { sqlCachedRepositories } from "./cached-repositories.ts";
 import { sqlChanges } from "./coordination/changes.ts";
 import { sqlEpochs } from "./coordination/epochs.ts";
-import { sqlInstances } from "./coordination/instances.ts";
 import { sqlLeases } from "./coordination/leases.ts";
-import { sqlManifestPointers } from "./coordination/manifest-pointers.ts";
 import { sqlOneTime } from "./one-time.ts";
 import { sqlSessions } from "./sessions.ts";
-import { sqlSharedFetches } from "./coordination/shared-fetches.ts";
+import { lateMethods } from "../wrapped.ts";
 import type { SqlSpecifics } from "./specifics.ts";
 import type { Tables } from "./tables.ts";
 import { sqlTokens } from "./tokens.ts";
@@ -38,9 +36,24 @@ export function sqlStore({ db, box, specifics }: SqlStoreOptions): Store {
     leases: guarded(sqlLeases(db, specifics)),
     epochs: guarded(sqlEpochs(db, specifics)),
     changes: guarded(sqlChanges(db, specifics)),
-    instances: guarded(sqlInstances(db, specifics)),
-    sharedFetches: guarded(sqlSharedFetches(db, specifics)),
-    manifestPointers: guarded(sqlManifestPointers(db)),
+    instances: guarded(
+      lateMethods(["report", "putFigures", "list", "remove", "removeSilent"], async () => {
+        const { sqlInstances } = await import("./coordination/instances.ts");
+        return sqlInstances(db, specifics);
+      }),
+    ),
+    sharedFetches: guarded(
+      lateMethods(["begin", "progress", "end", "find", "markAwaited", "deleteEnded"], async () => {
+        const { sqlSharedFetches } = await import("./coordination/shared-fetches.ts");
+        return sqlSharedFetches(db, specifics);
+      }),
+    ),
+    manifestPointers: guarded(
+      lateMethods(["get", "replace"], async () => {
+        const { sqlManifestPointers } = await import("./coordination/manifest-pointers.ts");
+        return sqlManifestPointers(db);
+      }),
+    ),
     audit: guarded(sqlAudit(db)),
 
     rekey: async (progress) => {
