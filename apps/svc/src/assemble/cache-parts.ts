@@ -174,6 +174,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     responder,
     threads,
     missingObjects,
+    source: undefined,
     filler,
     repositories,
     faults: mirrorFaults,

@@ -9,6 +9,7 @@ import {
   type MirrorThreads,
   type MissingWants,
   type ResponseChunks,
+  type Servability,
   type Servable,
 } from "@devplat/git-mirror";
 import type { ObjectLookup } from "../access/authorization.ts";
@@ -21,15 +22,18 @@ import {
   type MissingObjectFetch,
   type MissingObjectFetches,
 } from "./coalescing/missing-object-fetch.ts";
-import { within } from "./coalescing/keep-alive.ts";
+import { canKeepAlive, within } from "./coalescing/keep-alive.ts";
 import type { FetchJob } from "./fetch-plan.ts";
 import type { MirrorFiller } from "./filling/mirror-filler.ts";
 import type { MirrorFaults } from "./mirror-faults.ts";
+import type { MirrorSource } from "./mirror-source.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
 import { StoredDataDamaged } from "./responses/block-sums.ts";
 
 /** Milliseconds in which the code host must begin to send the missing objects. After them the request is forwarded. */
 export const FIRST_BYTE_MS = 5000;
+/** Milliseconds in which a shared source mostly says that it has nothing new. After them the client gets keepalive packets. */
+const SOURCE_LOOK_MS = 500;
 
 /**
  * Result of answering a request from the mirror.
@@ -64,6 +68,8 @@ export interface MirrorResponsesParts {
   readonly responder: MirrorResponder;
   readonly threads: Pick<MirrorThreads, "urgency">;
   readonly missingObjects: MissingObjectFetches;
+  /** Packs that instances share. Undefined: the code host has the only ones. */
+  readonly source: MirrorSource | undefined;
   readonly filler: MirrorFiller;
   readonly repositories: RepositoryRegistry;
   readonly faults: MirrorFaults;
@@ -114,24 +120,73 @@ export class MirrorResponses implements ObjectLookup {
   async respond(job: FetchJob, signal: AbortSignal, waitMs: number): Promise<MirrorAttempt> {
     const { repository, fetch, format } = job;
     if (fetch === undefined || !isStorable(repository.id)) return { kind: "none" };
-    const { mirrors, responder, filler, missingObjects, threads, faults } = this.#parts;
+    const { responder, filler, threads, faults, source } = this.#parts;
     const { id, tips } = repository;
     const onLateFailure = (error: unknown): void => void faults.failed(repository, error);
     const request: MirrorRequest = { id, fetch, format, tips, onLateFailure };
     try {
       let found = await responder.check(request);
       if (found.kind === "unservable" && (await filler.finished(job))) found = await responder.check(request);
-      if (found.kind === "unservable") return { kind: "none" };
-      if (found.kind === "servable") return await this.#begin(repository, fetch, found, signal, false);
-      const running = missingObjects.running(job, found);
-      const fetching = running ?? missingObjects.fetch(job, found, mirrors.of(id), waitMs);
-      const pending = threads.urgency.during(
-        this.#afterFetch(job, request, found, fetching, running === undefined, signal),
-      );
-      return { kind: "pending", leads: running === undefined, pending };
+      if (found.kind !== "servable" && source !== undefined) {
+        const refreshed = source.refresh(id, canKeepAlive(fetch) ? Infinity : this.#parts.firstByteMs);
+        const soon = await within(refreshed, SOURCE_LOOK_MS);
+        if (soon !== false) {
+          if (found.kind === "missing") found.view.release();
+          const pending = threads.urgency.during(this.#afterRefresh(job, request, refreshed, signal, waitMs));
+          return { kind: "pending", leads: true, pending };
+        }
+      }
+      return await this.#answer(job, request, found, signal, waitMs);
     } catch (error) {
       return await this.#unanswered(repository, error, signal);
     }
+  }
+
+  /** The response from the mirror as it is, or after a fetch of the missing objects. */
+  async #answer(
+    job: FetchJob,
+    request: MirrorRequest,
+    found: Servability,
+    signal: AbortSignal,
+    waitMs: number,
+  ): Promise<MirrorAttempt> {
+    const { mirrors, missingObjects, threads } = this.#parts;
+    const { id } = job.repository;
+    if (found.kind === "unservable") return { kind: "none" };
+    if (found.kind === "servable")
+      return await this.#begin(job.repository, request.fetch, found, signal, false);
+    const running = missingObjects.running(job, found);
+    const fetching = running ?? missingObjects.fetch(job, found, mirrors.of(id), waitMs);
+    const leads = running === undefined;
+    const pending = threads.urgency.during(this.#afterFetch(job, request, found, fetching, leads, signal));
+    return { kind: "pending", leads, pending };
+  }
+
+  /** The response when the mirror has the packs that other instances share. */
+  async #afterRefresh(
+    job: FetchJob,
+    request: MirrorRequest,
+    refreshed: Promise<boolean>,
+    signal: AbortSignal,
+    waitMs: number,
+  ): Promise<MirrorOutcome> {
+    const { repository } = job;
+    const { generation } = repository;
+    const { identity } = repository.tips;
+    await refreshed;
+    if (generation !== repository.generation || identity !== repository.tips.identity)
+      return { kind: "none" };
+    let attempt: MirrorAttempt;
+    try {
+      const found = await this.#parts.responder.check(request);
+      attempt = await this.#answer(job, request, found, signal, waitMs);
+    } catch (error) {
+      return await this.#unanswered(repository, error, signal);
+    }
+    if (attempt.kind !== "pending") return attempt;
+    const outcome = await attempt.pending;
+    // If another request leads the fetch, this one is not counted as a miss.
+    return outcome.kind === "begun" ? { ...outcome, fetched: outcome.fetched && attempt.leads } : outcome;
   }
 
   async #begin(
