@@ -19,6 +19,11 @@ export class RepositoryRegistry {
     return repository;
   }
 
+  /** Repositories that were used since the start. */
+  all(): Iterable<CachedRepository> {
+    return this.#repositories.values();
+  }
+
   /** Forgets a repository that is not listed any more. */
   forget(id: RepositoryId): void {
     this.#repositories.delete(id.key);
