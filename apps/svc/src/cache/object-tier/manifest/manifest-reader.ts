@@ -42,11 +42,13 @@ export class ManifestReader {
   }
 
   /** Asks the bucket with a request that begins now. @throws ObjectStoreError */
-  async readAgain(id: RepositoryId): Promise<Remembered> {
+  async readAgain(id: RepositoryId, isSecond = false): Promise<Remembered> {
     const { store, names, memory, clock } = this.#parts;
     const before = memory.get(id);
     const askedAt = clock.monotonic();
-    const ifNoneMatch = before?.etag;
+    // Bytes that are not a manifest may have come so over the network. They are read again each time.
+    const ifNoneMatch =
+      before?.stored === undefined && before?.foreign === undefined ? undefined : before.etag;
     let found: GetResult;
     try {
       found = await store.get(names.manifest(id), {
@@ -64,6 +66,9 @@ export class ManifestReader {
       bytes === undefined
         ? { kind: "malformed", reason: "it is too large" }
         : openManifest(bytes, { hostUrl: this.#parts.hostUrl, id }, this.#parts.keys);
+    // As with slices: wrong bytes are read once more. Otherwise a change could replace a manifest that is right in the bucket.
+    if (!isSecond && (opened.kind === "malformed" || opened.kind === "forged"))
+      return await this.readAgain(id, true);
     // A write or another read may have ended while the response was on its way. An older response says nothing then.
     const known = memory.get(id);
     if (known !== undefined && known !== before && !isNewer(opened, known.newest)) return known;

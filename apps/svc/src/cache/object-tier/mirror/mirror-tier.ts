@@ -6,7 +6,7 @@ import type { FaultLog } from "../../fault-log.ts";
 import type { ManifestStore } from "../manifest/manifest-store.ts";
 import type { UploadQueue } from "../uploads/upload-queue.ts";
 import type { Hydrations } from "./hydrations.ts";
-import type { Maintainer } from "./maintainer.ts";
+import type { Maintainer } from "../maintenance/maintainer.ts";
 import type { MirrorSync } from "./mirror-sync.ts";
 import { mirrorJob } from "./mirror-upload.ts";
 

@@ -5,7 +5,7 @@ import { systemClock, type Clock } from "@devplat/base";
 import { FileMirrorStorage, createMirror, type Mirror, type MirrorThreads } from "@devplat/git-mirror";
 import type { Ref } from "@devplat/git-store";
 import { ObjectStoreError } from "@devplat/object-store";
-import { repositoryId } from "../../../access/repository-id.ts";
+import { repositoryId, type RepositoryId } from "../../../access/repository-id.ts";
 import { EpochChanged, FenceLost, type ManifestStore } from "../manifest/manifest-store.ts";
 import {
   EMPTY_CONTENT,
@@ -13,7 +13,7 @@ import {
   type ManifestContent,
   type StoredObject,
 } from "../manifest/manifest.ts";
-import { MirrorSync } from "./mirror-sync.ts";
+import { MirrorSync, type MirrorSyncParts } from "./mirror-sync.ts";
 import type { ObjectSource } from "./pack-download.ts";
 import { PackUploads, type ObjectTarget } from "./pack-upload.ts";
 
@@ -128,12 +128,19 @@ export class TestBucket {
 export interface TestInstanceOptions {
   readonly name: string;
   readonly root: string;
-  readonly bucket: TestBucket;
+  /** Needed without `real`. */
+  readonly bucket?: TestBucket;
   readonly threads: MirrorThreads;
   readonly faults?: TestFaults;
   readonly clock?: Clock;
   readonly shown?: () => Iterable<Ref>;
   readonly pruneAfterMs?: number;
+  /** The repository. Default {@link ID}. */
+  readonly id?: RepositoryId;
+  /** Parts over a real bucket, in place of those over `bucket`. */
+  readonly real?: Pick<MirrorSyncParts, "manifests" | "source" | "epochs"> & {
+    readonly target: ObjectTarget;
+  };
 }
 
 /** A mirror of {@link ID} and its exchange with the bucket. */
@@ -147,7 +154,8 @@ let uploads = 0;
 
 /** Opens an instance, as a process that starts. */
 export function openInstance(options: TestInstanceOptions): TestInstance {
-  const { name, root, bucket, threads, faults = NO_FAULTS, clock = systemClock } = options;
+  const { name, root, threads, faults = NO_FAULTS, clock = systemClock, id = ID } = options;
+  const { bucket = new TestBucket(), real } = options;
   const storage = new FileMirrorStorage({
     root,
     otherFolders: [],
@@ -157,28 +165,28 @@ export function openInstance(options: TestInstanceOptions): TestInstance {
     clock,
   });
   const mirror = createMirror({
-    storage: storage.repository(ID),
+    storage: storage.repository(id),
     threads,
     onDamagedIndex: () => undefined,
     onChanged: (change) => {
-      if (change.kind === "repacked") sync.state(ID).repacked(change.result);
+      if (change.kind === "repacked") sync.state(id).repacked(change.result);
     },
   });
   const sync: MirrorSync = new MirrorSync({
     mirrors: { of: () => mirror },
-    manifests: bucket.manifestStore(name, faults),
-    source: bucket.source(faults),
+    manifests: real?.manifests ?? bucket.manifestStore(name, faults),
+    source: real?.source ?? bucket.source(faults),
     uploads: new PackUploads({
-      target: bucket.target(faults),
+      target: real?.target ?? bucket.target(faults),
       newName: (pack) => `packs/${name}-${uploads++}-${pack.slice("pack-".length)}`,
       clock,
     }),
-    epochs: { of: () => 0 },
+    epochs: real?.epochs ?? { of: () => 0 },
     shown: options.shown ?? (() => []),
     pruneAfterMs: options.pruneAfterMs ?? Infinity,
     clock,
   });
-  return { mirror, sync, path: join(root, ID.owner, `${ID.name}.git`) };
+  return { mirror, sync, path: join(root, id.owner, `${id.name}.git`) };
 }
 
 function sha256Of(bytes: Buffer): string {
