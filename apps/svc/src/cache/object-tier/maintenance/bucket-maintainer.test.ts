@@ -83,7 +83,7 @@ describe("BucketMaintainer", () => {
     assert.equal(await open("b", 8).may(), 9);
   });
 
-  it("a store that does not respond is an error, and a damaged lease is taken after a while", async () => {
+  it("a store without a response is an error, a damaged lease is taken later", async () => {
     const { open, bucket } = testLeases();
     const a = open("a");
     a.state.isGone = true;

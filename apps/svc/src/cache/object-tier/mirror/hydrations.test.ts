@@ -60,7 +60,7 @@ describe("Hydrations", () => {
     assert.equal(pulls(), 2);
   });
 
-  it("a request that cannot get keepalive packets waits for its time, and the transfer goes on", async () => {
+  it("a request waits for its time, and the transfer goes on after that", async () => {
     const done = Promise.withResolvers<PullResult>();
     const { hydrations, clock, pulls } = testHydrations(async ({ progress }) => {
       progress?.begin(100);

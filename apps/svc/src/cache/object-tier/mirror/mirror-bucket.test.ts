@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { git, repositories, run, tempFolder, type TempFolder } from "@devplat/testkit";
 import { createMirrorThreads, type MirrorThreads } from "@devplat/git-mirror";
-import { ObjectStoreError, type ObjectStore } from "@devplat/object-store";
+import type { ObjectStore, ObjectStoreError } from "@devplat/object-store";
 import { repositoryId, type RepositoryId } from "../../../access/repository-id.ts";
 import { S3_SERVERS, startTestBucket, type TestBucket } from "../bucket.test-kit.ts";
 import { OrphanCollector, KEEP_MS } from "../maintenance/orphan-collector.ts";
@@ -94,7 +94,7 @@ for (const [server, start] of S3_SERVERS) {
       return Buffer.concat((await found.body.toArray()) as Buffer[]);
     };
 
-    it("an instance with an empty disk has what another one has pushed, and follows its repack", async () => {
+    it("an instance with an empty disk has the packs of another one, and follows it", async () => {
       const id = newId();
       const a = open(id);
       await fill(a, undefined, 0);
@@ -117,7 +117,7 @@ for (const [server, start] of S3_SERVERS) {
       assert.deepEqual({ get, put, list, head }, { get: 1, put: 0, list: 0, head: 0 });
     });
 
-    it("faults of the store during a pull leave the mirror as it was, and it works after them", async () => {
+    it("faults of the store during a pull leave the mirror as it was", async () => {
       const id = newId();
       const a = open(id);
       await fill(a, undefined, 2);
@@ -193,7 +193,7 @@ for (const [server, start] of S3_SERVERS) {
       await assertAt(d, 4);
     });
 
-    it("the collector deletes what a day and two manifests ago lost its name, and nothing else", async () => {
+    it("the collector deletes objects that lost their names a day ago, and no others", async () => {
       const id = newId();
       let passed = 0;
       const later = new Proxy(bucket.client(), {
@@ -229,11 +229,11 @@ for (const [server, start] of S3_SERVERS) {
       // A killed upload.
       await store.put(a.names.object(id, "packs/x-0-1234.pack"), Buffer.from("x"));
       await store.put(a.names.slices(id, "packs/x-0-5678.pack"), Buffer.from("x"));
-      const before = await keys();
+      const earlier = await keys();
       assert.deepEqual(await collector.collect(id, signal), { deleted: [], found: [] });
       passed += KEEP_MS - 60_000;
       assert.deepEqual(await collector.collect(id, signal), { deleted: [], found: [] });
-      assert.deepEqual(await keys(), before);
+      assert.deepEqual(await keys(), earlier);
       passed += 120_000;
       const first = await collector.collect(id, signal);
       assert.deepEqual(first.found.toSorted(), ["packs/x-0-1234.pack", "packs/x-0-5678.pack"]);
