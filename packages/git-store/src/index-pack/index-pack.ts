@@ -70,7 +70,7 @@ export interface IndexedPack extends PipelineResult {
  * Indexes a pack as it arrives. It writes a temporary file, finds and hashes every object, completes a thin pack, and
  * writes `.idx` and `.rev` as stock git does. Then it renames the files, the `.idx` last.
  *
- * Memory: about 49 bytes per object (SHA-1), and the windows of the options.
+ * Memory: about 53 bytes per object (SHA-1), and the windows of the options.
  * It does not check that the objects which the pack refers to exist. `checkPackConnected` does that.
  *
  * @param source the bytes of the pack, without anything after its trailer. A part is not read after the next is requested

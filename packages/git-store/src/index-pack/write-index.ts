@@ -1,13 +1,16 @@
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";
+import { endianness } from "node:os";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { hashNumber, oidBytes } from "../object-format.ts";
 import { INDEX_SIGNATURE, INDEX_VERSION, LARGE_OFFSET_BIT } from "../pack/pack-index.ts";
 import { REVERSE_SIGNATURE, REVERSE_VERSION } from "../pack/pack-order.ts";
 import type { PackTables } from "./tables.ts";
 
-/** Bytes of the write buffer. */
-const BUFFER_BYTES = 256 * 1024;
+/** Bytes of the buffer for single numbers: the header and the table of first bytes. */
+const BUFFER_BYTES = 4096;
+/** Ids that are written together. */
+const IDS_AT_ONCE = 16_384;
 
 /**
  * Writes an `.idx` file, version 2, with the same bytes as `git index-pack`.
@@ -32,14 +35,16 @@ export function writeIndex(
       while (total < count && oids[order[total]! * length]! <= byte) total++;
       out.u32(total);
     }
-    for (const entry of order) out.bytes(oids, entry * length, length);
-    for (const entry of order) out.u32(crcs[entry]!);
+    out.ids(oids, order, length);
+    const numbers = new Uint32Array(count);
+    for (let at = 0; at < count; at++) numbers[at] = crcs[order[at]!]!;
+    out.u32s(numbers);
     const large: number[] = [];
-    for (const entry of order) {
-      const offset = offsets[entry]!;
-      if (offset < largeFrom) out.u32(offset);
-      else out.u32(LARGE_OFFSET_BIT + large.push(offset) - 1);
+    for (let at = 0; at < count; at++) {
+      const offset = offsets[order[at]!]!;
+      numbers[at] = offset < largeFrom ? offset : LARGE_OFFSET_BIT + large.push(offset) - 1;
     }
+    out.u32s(numbers);
     for (const offset of large) {
       out.u32(Math.floor(offset / 0x1_0000_0000));
       out.u32(offset % 0x1_0000_0000);
@@ -62,7 +67,7 @@ export function writeReverseIndex(
     out.u32(REVERSE_SIGNATURE);
     out.u32(REVERSE_VERSION);
     out.u32(hashNumber(format));
-    for (const position of positions) out.u32(position);
+    out.u32s(positions);
     out.bytes(packChecksum, 0, packChecksum.length);
   });
 }
@@ -95,6 +100,29 @@ class HashedWriter {
     this.#used = this.#buffer.writeUInt32BE(value, this.#used);
   }
 
+  /** Appends numbers. Changes their byte order in place. */
+  u32s(values: Uint32Array): void {
+    const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+    if (endianness() === "LE") bytes.swap32();
+    this.#append(bytes);
+  }
+
+  /** Appends the ids of a table in an order. It copies words, because ids have a multiple of four bytes. */
+  ids(table: Uint8Array, order: Uint32Array, length: number): void {
+    const words = new Uint32Array(table.buffer, table.byteOffset, table.byteLength / 4);
+    const perId = length / 4;
+    const piece = new Uint32Array(IDS_AT_ONCE * perId);
+    for (let start = 0; start < order.length; start += IDS_AT_ONCE) {
+      const end = Math.min(order.length, start + IDS_AT_ONCE);
+      let to = 0;
+      for (let at = start; at < end; at++) {
+        const from = order[at]! * perId;
+        for (let word = 0; word < perId; word++) piece[to++] = words[from + word]!;
+      }
+      this.#append(Buffer.from(piece.buffer, 0, to * 4));
+    }
+  }
+
   /** Appends at most {@link BUFFER_BYTES}. */
   bytes(source: Uint8Array, start: number, length: number): void {
     if (this.#used + length > BUFFER_BYTES) this.#flush();
@@ -107,11 +135,17 @@ class HashedWriter {
     this.#write(this.#hash.digest());
   }
 
-  #flush(): void {
-    const bytes = this.#buffer.subarray(0, this.#used);
+  #append(bytes: Buffer): void {
+    this.#flush();
     this.#hash.update(bytes);
     this.#write(bytes);
+  }
+
+  #flush(): void {
+    const bytes = this.#buffer.subarray(0, this.#used);
     this.#used = 0;
+    this.#hash.update(bytes);
+    this.#write(bytes);
   }
 
   #write(bytes: Buffer): void {

@@ -1,6 +1,7 @@
 import { GitStoreError } from "../errors.ts";
 import { COMMIT, oidBytes } from "../object-format.ts";
 import { parseCommit } from "../commit.ts";
+import { orderByOid } from "../oid-order.ts";
 import type { PackReader } from "../pack/pack-reader.ts";
 import { bitsOf, nextBit } from "./bitset.ts";
 import { MAX_LEVEL, type CommitTable } from "./commit-graph-file.ts";
@@ -10,8 +11,6 @@ import type { ObjectTypes } from "./object-types.ts";
 
 /** Commits read between two pauses: about 1 ms. */
 const PAUSE = 128;
-/** Maximum number of rows whose number fits, with 32 bits of an id, into an exact number. */
-const MAX_KEYED_ROWS = 2 ** 21;
 /** Marks a parent or tree that is in none of the packs. */
 const MISSING = 0xffff_ffff;
 
@@ -139,7 +138,7 @@ export class CommitColumns {
       pack.index.bytes.copy(oids, row * width, at, at + width);
     };
     for (let row = 0; row < count; row++) start(row);
-    const order = this.#rowsByOid(oids);
+    const order = orderByOid(oids, count, width);
     const positions = new Uint32Array(count);
     for (let position = 0; position < count; position++) positions[order[position]!] = position;
     const sorted = Buffer.allocUnsafe(count * width);
@@ -171,26 +170,6 @@ export class CommitColumns {
       times,
       levels,
     };
-  }
-
-  /** Returns the rows in the order of their ids, which are in `oids` by row. */
-  #rowsByOid(oids: Buffer): Uint32Array {
-    const count = this.#rows;
-    const width = oidBytes(this.#numbers.format);
-    const compare = (a: number, b: number): number =>
-      oids.compare(oids, b * width, (b + 1) * width, a * width, (a + 1) * width);
-    if (count > MAX_KEYED_ROWS) return Uint32Array.from({ length: count }, (_, row) => row).toSorted(compare);
-    // The first 32 bits of the id and the row are one exact number. Numbers sort ten times faster than by a function.
-    const keys = new Float64Array(count);
-    for (let row = 0; row < count; row++) keys[row] = oids.readUInt32BE(row * width) * MAX_KEYED_ROWS + row;
-    const order = Uint32Array.from(keys.toSorted(), (key) => key % MAX_KEYED_ROWS);
-    // Ids that begin with the same 32 bits are few, and adjacent.
-    for (let i = 1; i < count; i++) {
-      for (let at = i; at > 0 && compare(order[at - 1]!, order[at]!) > 0; at--) {
-        [order[at - 1], order[at]] = [order[at]!, order[at - 1]!];
-      }
-    }
-    return order;
   }
 
   #extendRanks(end: number): void {
