@@ -17,6 +17,7 @@ import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
 import { exactly, interleave, summarize } from "../lib/statistics.ts";
+import { buildSvc } from "../../tools/build/svc.ts";
 
 type CodeHost = Awaited<ReturnType<typeof startCodeHostProcess>>;
 
@@ -52,23 +53,32 @@ export async function run(rounds: number): Promise<Report> {
   const work = await workFolder("fill");
   const upstream = await startCodeHostProcess();
   try {
+    const release = await buildSvc(join(work, "release"));
     const rows: Row[] = [];
+    const notes: string[] = [];
     for (const repository of await benchRepositories()) {
       await upstream.addRepository("bench", repository.name, {
         build: async (dir) => {
           await git(["clone", "-q", "--mirror", repository.path, dir], { timeoutMs: 600_000 });
         },
       });
-      const bench = new FillBench(upstream, repository, work);
+      const bench = new FillBench(upstream, repository, work, release);
+      // Compiles the code, as every later start finds it.
+      await bench.fillOnce({ rest: false });
       const fills: Filled[] = [];
       for (let round = 0; round < rounds; round++) fills.push(await bench.fillOnce());
+      const sources = await new FillBench(upstream, repository, work).fillOnce({ rest: false });
+      notes.push(
+        `${repository.name}, one run from TypeScript sources: ${sources.cpuSeconds.toFixed(1)} s of CPU, peak ${sources.peakMb.toFixed(0)} MB.`,
+      );
       rows.push(...costRows(repository, fills), ...(await cloneRows(bench, rounds)));
     }
     return {
       name: "fill",
       title: "Cold clones through svc, and the fill of the store behind them",
-      method: `A process of its own for each cold clone, from TypeScript sources: \`git clone --bare\` through it, and the fill behind it. CPU of the whole process from the request until it is idle, against \`git index-pack\` of the same pack in the same round. Memory: the largest resident set of the whole process, and the resident set a minute after the work. Walls on shared cores: client, code host and service on all cores; the warm clone follows the cold one immediately. On separate cores: the client has one core, code host and service another one. ${rounds} rounds, all kinds in turn.`,
+      method: `A process of its own for each cold clone, as a release with its compiled code in the cache: \`git clone --bare\` through it, and the fill behind it. CPU of the whole process from the request until it is idle, against \`git index-pack\` of the same pack in the same round. Memory: the largest resident set of the whole process, and the resident set a minute after the work. Walls on shared cores: client, code host and service on all cores; the warm clone follows the cold one immediately. On separate cores: the client has one core, code host and service another one. ${rounds} rounds, all kinds in turn.`,
       rows,
+      notes,
     };
   } finally {
     await upstream.stop();
@@ -168,10 +178,16 @@ class FillBench {
   readonly #upstream: CodeHost;
   readonly #copy: string;
   readonly #indexed: string;
+  readonly #release: { readonly program?: string; readonly env?: Readonly<Record<string, string>> };
 
-  constructor(upstream: CodeHost, repository: BenchRepository, work: string) {
+  /** @param release its launcher. Default: the service runs from sources */
+  constructor(upstream: CodeHost, repository: BenchRepository, work: string, release?: string) {
     this.repository = repository;
     this.#upstream = upstream;
+    this.#release =
+      release === undefined
+        ? {}
+        : { program: release, env: { SVC_NODE: process.execPath, XDG_CACHE_HOME: join(work, "cache") } };
     this.#copy = join(work, "copy.git");
     this.#indexed = join(work, "indexed.git");
   }
@@ -199,7 +215,8 @@ class FillBench {
     return await pinnedTo(SERVER_CPU, [this.#upstream.pid, ...pids], work);
   }
 
-  async fillOnce(): Promise<Filled> {
+  /** @param rest whether the memory a minute later is measured, too */
+  async fillOnce({ rest = true } = {}): Promise<Filled> {
     return await this.#withService(async ({ url, pid }, id, administration) => {
       resetPeak(pid);
       const idleMb = peakMegabytes(pid);
@@ -209,7 +226,7 @@ class FillBench {
       const cpuSeconds = cpuSecondsOf(pid).own - before;
       const peakMb = peakMegabytes(pid);
       const gitCpuSeconds = await this.#gitIndexSeconds();
-      await sleep(REST_MS);
+      if (rest) await sleep(REST_MS);
       resetPeak(pid);
       return { idleMb, peakMb, restMb: peakMegabytes(pid), cpuSeconds, gitCpuSeconds };
     });
@@ -218,7 +235,7 @@ class FillBench {
   async #withService<Result>(
     work: (svc: Svc, id: string, administration: Administration) => Promise<Result>,
   ): Promise<Result> {
-    const svc = await startSvc({ codeHost: this.#upstream });
+    const svc = await startSvc({ codeHost: this.#upstream, ...this.#release });
     try {
       const administration = await Administration.signIn(svc.url);
       const id = await administration.list("bench", this.repository.name);
