@@ -1,4 +1,4 @@
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { systemClock, type Logger } from "@devplat/base";
 import { assembleCache } from "./cache.ts";
 import { assembleCoordination } from "./coordination.ts";
@@ -6,6 +6,7 @@ import { allowedLogins, assembleIdentity } from "./identity.ts";
 import { AuditRecorder } from "../audit/audit-recorder.ts";
 import { BRAND } from "../brand.ts";
 import { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
+import { cacheFolder } from "../config/cache-folder.ts";
 import { formatListen } from "../config/listen.ts";
 import type { LiveConfig } from "../config/live-config.ts";
 import type { Config } from "../config/schema.ts";
@@ -125,7 +126,7 @@ export async function assemble({
     await assembleApps({ identity, store, audit, clock, logger }).seed(appId, privateKey);
   }
   const userAgent = `${BRAND.command}/${version}`;
-  const storagePath = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
+  const storagePath = cacheFolder(config);
   // Loaded only where it is configured.
   const accel =
     config.server.accel === undefined

@@ -5,6 +5,7 @@ import { AppError, messageOf, systemCode } from "@devplat/base";
 import { Findings, type Outcome } from "@devplat/cli";
 import { HttpClientError, boundedRequest } from "@devplat/http-client";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
+import { cacheFolder } from "../config/cache-folder.ts";
 import { formatListen } from "../config/listen.ts";
 import type { Config } from "../config/schema.ts";
 import { HostClient } from "../code-host/host-client.ts";
@@ -78,10 +79,10 @@ async function examine(config: Config, findings: Findings): Promise<void> {
   });
   await findings.attempt(config.cache.enabled ? "cache folder" : "cache", async () => {
     if (!config.cache.enabled) return { warning: "cache.enabled is false: everything passes through" };
-    return folderFinding(resolve(config.cache.storage_path ?? join(dataDir, "cache")));
+    return folderFinding(cacheFolder(config));
   });
   if (config.server.accel !== undefined) {
-    await findings.attempt("web server in front", async () => accelFinding(config, dataDir));
+    await findings.attempt("web server in front", async () => accelFinding(config));
   }
   await findings.attempt("certificates", async () => certificateFinding(config));
   await findings.attempt("code host", async () =>
@@ -144,7 +145,8 @@ async function folderFinding(folder: string): Promise<Outcome> {
 }
 
 /** Whether the web server that `server.accel` names can reach the files. The service starts with all but the folders above. */
-async function accelFinding({ server, cache }: Config, dataDir: string): Promise<Outcome> {
+async function accelFinding(config: Config): Promise<Outcome> {
+  const { server, cache } = config;
   if (!cache.enabled) return { warning: "server.accel has no effect without cache.enabled" };
   const group = cache.accel_group;
   if (group === undefined) {
@@ -153,7 +155,7 @@ async function accelFinding({ server, cache }: Config, dataDir: string): Promise
   const groupId = await groupIdOf(group);
   if (groupId === undefined)
     return { fault: `cache.accel_group: there is no group "${group}" on this machine` };
-  const storagePath = resolve(cache.storage_path ?? join(dataDir, "cache"));
+  const storagePath = cacheFolder(config);
   const handed = join(storagePath, HANDED_FOLDER);
   const isMade = (await lstat(handed).catch(() => undefined)) !== undefined;
   // The service opens its own two folders at its start.

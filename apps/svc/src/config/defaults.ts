@@ -34,6 +34,12 @@ export const DEFAULTS = {
   pruneUnreachableAfter: "30d",
   /** Megabytes of a pack that fills an empty store behind a request: git's own sources take 400 (section 2.2). */
   fillMaxMb: 10_240,
+  /** Seconds to the first byte of a read from the bucket: a store in the same region takes less than a tenth of one. */
+  objectTimeoutSeconds: 2,
+  /** Parts of one upload in transfer: four of 8 MiB use a gigabit connection. */
+  objectUploadParallel: 4,
+  /** Megabytes of files that wait for their upload: an hour of a busy instance. */
+  objectQueueMb: 4096,
   /** Concurrent connections; each idle one takes about 20 KB. */
   maxConnections: 10_000,
   /** Concurrent requests of one address: a CI fleet may share one, and 200 concurrent clones are ordinary. */
@@ -72,6 +78,13 @@ export const BOUNDS = {
   maxTotalSizeMb: { min: 1, max: 1_073_741_824 },
   /** To 64 GiB, the largest pack that is taken in. */
   fillMaxMb: { min: 1, max: 65_536 },
+  /** To a minute: requests wait for it. */
+  objectTimeoutSeconds: { min: 0.1, max: 60 },
+  /** Each part takes 8 MiB of memory. */
+  objectUploadParallel: { min: 1, max: 64 },
+  /** From 16 MB, below which an ordinary pack does not fit, to a tebibyte. */
+  objectQueueMb: { min: 16, max: 1_048_576 },
+  localMaxSizeMb: { min: 1, max: 1_073_741_824 },
   maxConnections: { min: 1, max: 1_000_000 },
   clientRequests: { min: 0, max: 1_000_000 },
   /** From 64 KiB, below which ordinary fetches of big repositories break, to 1 GiB. */

@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { ConfigError } from "@devplat/config";
+import { cacheFolder } from "./cache-folder.ts";
 import { loadConfig, type LoadedConfig } from "./load.ts";
 import { isLoopbackAddress, parseListen } from "./listen.ts";
 import { maskedConfig, printConfig } from "./print.ts";
-import { ineffective, refuseUnusable } from "./refusals.ts";
+import { ineffective, refuseUnusable, refuseUnusableBucket } from "./refusals.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-config-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -135,6 +136,59 @@ describe("configuration sources", () => {
   });
 });
 
+describe("settings of the bucket", () => {
+  it("have their defaults, and variables for each of them", async () => {
+    const { config } = await load("", {
+      SVC_CACHE_OBJECT_BUCKET: "bucket",
+      SVC_CACHE_OBJECT_TIMEOUT_SECONDS: "0.5",
+      SVC_CACHE_OBJECT_PATH_STYLE: "false",
+    });
+    const { cache } = config;
+    assert.deepEqual(
+      [
+        cache.object_timeout_seconds,
+        cache.object_upload_parallel,
+        cache.object_queue_mb,
+        cache.object_path_style,
+      ],
+      [0.5, 4, 4096, false],
+    );
+    assert.deepEqual([cache.object_encryption, cache.object_hide_names], ["none", false]);
+    assert.equal((await load("")).config.cache.object_timeout_seconds, 2);
+  });
+
+  const faulty: readonly (readonly [variable: string, value: string, expected: string])[] = [
+    ["OBJECT_BUCKET", "Bad_Bucket", "expected the name of a bucket"],
+    ["OBJECT_ENDPOINT", "store:9000", "expected an http"],
+    ["OBJECT_KEY", "abc", "expected 32 bytes as 64 hexadecimal digits"],
+    ["OBJECT_TIMEOUT_SECONDS", "0", "must be at least 0.1"],
+    ["OBJECT_TIMEOUT_SECONDS", "61", "must be at most 60"],
+    ["OBJECT_UPLOAD_PARALLEL", "65", "must be at most 64"],
+    ["OBJECT_QUEUE_MB", "15", "must be at least 16"],
+    ["OBJECT_ENCRYPTION", "aes", "expected one of: none, sse-s3, sse-kms"],
+    ["LOCAL_MAX_SIZE_MB", "0", "must be at least 1"],
+  ];
+  for (const [variable, value, expected] of faulty) {
+    it(`refuse ${value} as ${variable}`, async () => {
+      const fault = await faults("", { [`SVC_CACHE_${variable}`]: value });
+      assert.ok(fault.includes(expected), fault);
+    });
+  }
+
+  it("make storage_path the prefix and local_path the folder", async () => {
+    const folderOf = async (environment: Record<string, string>): Promise<string> =>
+      cacheFolder((await load("", { SVC_DATA_DIR: "/d", ...environment })).config);
+    const paths = { SVC_CACHE_STORAGE_PATH: "/s", SVC_CACHE_LOCAL_PATH: "/l" };
+    assert.equal(await folderOf({}), "/d/cache");
+    assert.equal(await folderOf(paths), "/s");
+    assert.equal(await folderOf({ ...paths, SVC_CACHE_OBJECT_BUCKET: "bucket" }), "/l");
+    assert.equal(
+      await folderOf({ SVC_CACHE_STORAGE_PATH: "/s", SVC_CACHE_OBJECT_BUCKET: "bucket" }),
+      "/d/cache",
+    );
+  });
+});
+
 describe("printing the configuration", () => {
   it("masks every secret", async () => {
     const { config } = await load("", {
@@ -143,6 +197,9 @@ describe("printing the configuration", () => {
       SVC_ENCRYPTION_KEY: "ab".repeat(32),
       SVC_HOST_PRIVATE_KEY: "planted-3",
       SVC_HOST_CLIENT_SECRET: "planted-4",
+      SVC_CACHE_OBJECT_SECRET_ACCESS_KEY: "planted-5",
+      SVC_CACHE_OBJECT_KEY: "ab".repeat(32),
+      SVC_CACHE_OBJECT_KEY_PREVIOUS: "ab".repeat(32),
     });
     for (const printed of [printConfig(config), JSON.stringify(maskedConfig(config))]) {
       assert.doesNotMatch(printed, /planted|abab/);
@@ -163,7 +220,7 @@ describe("refusals", () => {
   };
 
   it("a key whose part is not there yet refuses the start with one line [svc 7.4]", async () => {
-    for (const environment of [{ SVC_CACHE_OBJECT_BUCKET: "b" }]) {
+    for (const environment of [{ SVC_CACHE_OBJECT_BUCKET: "bucket" }]) {
       assert.match(
         await refused(environment),
         /^\S+( \w+)? is set, but this version does not have that part yet/,
@@ -211,6 +268,44 @@ describe("refusals", () => {
       "server.base_url",
     ]);
     assert.doesNotMatch(warned.join(), /000/);
+  });
+
+  it("settings of a bucket that do not fit together are refused", async () => {
+    const bucket = async (environment: Record<string, string>): Promise<string> => {
+      const key = { SVC_ENCRYPTION_KEY: "ab".repeat(32), SVC_CACHE_OBJECT_BUCKET: "bucket" };
+      const { config } = await load("", { ...key, ...environment });
+      try {
+        refuseUnusableBucket(config);
+        return "";
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    assert.equal(await bucket({}), "");
+    for (const half of ["SVC_CACHE_OBJECT_ACCESS_KEY_ID", "SVC_CACHE_OBJECT_SECRET_ACCESS_KEY"]) {
+      assert.match(await bucket({ [half]: "planted" }), /belong together/);
+      assert.doesNotMatch(await bucket({ [half]: "planted" }), /planted/);
+    }
+    assert.match(await bucket({ SVC_CACHE_OBJECT_ENCRYPTION_KEY_ID: "k" }), /sse-kms/);
+    // The key of development mode is on this machine only.
+    const generated = { SVC_DEV_MODE: "true", SVC_ENCRYPTION_KEY: "" };
+    assert.match(await bucket(generated), /development mode.*cache\.object_key/);
+    assert.equal(await bucket({ ...generated, SVC_CACHE_OBJECT_KEY: "cd".repeat(32) }), "");
+    assert.equal(await bucket({ SVC_DEV_MODE: "true" }), "");
+  });
+
+  it("warns of settings of a bucket without effect, and of a plain connection", async () => {
+    const warned = async (environment: Record<string, string>): Promise<string> =>
+      ineffective((await load("", { SVC_DEV_MODE: "true", ...environment })).config).join("\n");
+    assert.equal(
+      await warned({ SVC_CACHE_LOCAL_PATH: "/x", SVC_CACHE_OBJECT_QUEUE_MB: "16" }),
+      "without cache.object_bucket these have no effect: cache.local_path, cache.object_queue_mb",
+    );
+    const bucket = { SVC_CACHE_OBJECT_BUCKET: "bucket", SVC_CACHE_ENABLED: "true" };
+    assert.equal(await warned(bucket), "");
+    assert.match(await warned({ ...bucket, SVC_CACHE_ENABLED: "false" }), /no effect without cache\.enabled/);
+    assert.match(await warned({ ...bucket, SVC_CACHE_OBJECT_ENDPOINT: "http://store:9000" }), /in the clear/);
+    assert.equal(await warned({ ...bucket, SVC_CACHE_OBJECT_ENDPOINT: "http://127.0.0.1:9000" }), "");
   });
 
   it("half an OAuth client, half an app, and an app with Gitea are refused", async () => {

@@ -1,7 +1,7 @@
 import { isLoopbackHost } from "@devplat/web-kit/origin";
 import { formatListen, isLoopbackAddress } from "./listen.ts";
 import { SvcError } from "../errors.ts";
-import type { Config } from "./schema.ts";
+import { configSchema, type Config } from "./schema.ts";
 
 /** 64 random digits hold fewer different ones less than once in a million. */
 const LEAST_DIGITS = 9;
@@ -23,6 +23,7 @@ export function refuseUnusable(config: Config): void {
   if (early !== undefined) {
     throw refused(`${early.key} is set, but this version does not have that part yet: remove it to start`);
   }
+  refuseUnusableBucket(config);
   const { client_id: clientId, client_secret: clientSecret } = config.host;
   if ((clientId === undefined) !== (clientSecret === undefined)) {
     throw refused("host.client_id and host.client_secret belong together: set both, or none");
@@ -54,6 +55,30 @@ export function refuseUnusable(config: Config): void {
   }
 }
 
+/**
+ * Refuses settings of the bucket that do not fit together.
+ *
+ * @throws SvcError `config_refused`, one line
+ */
+export function refuseUnusableBucket({ cache, encryption, database, dev }: Config): void {
+  if (cache.object_bucket === undefined) return;
+  if ((cache.object_access_key_id === undefined) !== (cache.object_secret_access_key === undefined)) {
+    throw refused(
+      "cache.object_access_key_id and cache.object_secret_access_key belong together: set both, or none",
+    );
+  }
+  if (cache.object_encryption_key_id !== undefined && cache.object_encryption !== "sse-kms") {
+    throw refused("cache.object_encryption_key_id needs cache.object_encryption sse-kms");
+  }
+  const isGenerated = dev.mode && encryption.key === undefined && database.driver !== "vault";
+  if (cache.object_key === undefined && isGenerated) {
+    throw refused(
+      "cache.object_bucket needs a key that other instances have too, and development mode generates one for this " +
+        "machine only: set cache.object_key (openssl rand -hex 32)",
+    );
+  }
+}
+
 /** Warnings about settings that are missing or have no effect; one line each. */
 export function ineffective(config: Config): string[] {
   const warnings: string[] = [];
@@ -81,6 +106,7 @@ function unwise({ server, host, encryption, dev, cache }: Config): string[] {
   if (server.accel !== undefined && !cache.enabled) {
     warnings.push("server.accel has no effect without cache.enabled");
   }
+  warnings.push(...unwiseBucket(cache));
   if (server.trusted_proxies.some((network) => network.endsWith("/0"))) {
     warnings.push(
       "server.trusted_proxies trusts everybody: any client can say that it comes from any address",
@@ -98,6 +124,25 @@ function unwise({ server, host, encryption, dev, cache }: Config): string[] {
   if (server.base_url !== undefined && new URL(server.base_url).pathname !== "/") {
     warnings.push("server.base_url has a path, and the service answers at the root of its host name only");
   }
+  return warnings;
+}
+
+function unwiseBucket(cache: Config["cache"]): string[] {
+  if (cache.object_bucket === undefined) {
+    const unset: Readonly<Record<string, unknown>> = configSchema.parse({}).cache;
+    const idle = Object.entries(cache).filter(
+      ([key, value]) => /^(?:object|local)_/.test(key) && value !== unset[key],
+    );
+    if (idle.length === 0) return [];
+    return [
+      `without cache.object_bucket these have no effect: ${idle.map(([key]) => `cache.${key}`).join(", ")}`,
+    ];
+  }
+  const warnings: string[] = [];
+  if (!cache.enabled) warnings.push("cache.object_bucket has no effect without cache.enabled");
+  const endpoint = cache.object_endpoint === undefined ? null : URL.parse(cache.object_endpoint);
+  if (endpoint?.protocol === "http:" && !isLoopbackHost(endpoint.host))
+    warnings.push("cache.object_endpoint is http: cached repositories cross the network in the clear");
   return warnings;
 }
 

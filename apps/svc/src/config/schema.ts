@@ -57,6 +57,10 @@ const network = text.refine(
   (value) => addressFault(value) === undefined,
   "expected an address or a network such as 10.0.0.0/8",
 );
+const bucketName = text.regex(
+  /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
+  "expected the name of a bucket: 3 to 63 of a-z, 0-9, . and -",
+);
 const pathText = text.regex(
   /^[\w.-]+(?:\/[\w.-]+)*$/,
   "expected names of letters, digits, . _ - joined by /",
@@ -163,13 +167,44 @@ export const configSchema = z.strictObject({
   }),
   cache: section({
     enabled: z.boolean().default(false),
-    /** Default `<data_dir>/cache`. */
+    /** Folder of cached data, default `<data_dir>/cache`. With a bucket it is the beginning of all names in the bucket. */
     storage_path: text.optional(),
+    /** With a bucket: folder of cached data; default `<data_dir>/cache`. */
+    local_path: text.optional(),
+    /** With a bucket: limit for the folder; default 80 % of its disk. */
+    local_max_size_mb: bounded(BOUNDS.localMaxSizeMb).optional(),
     /** Group of this machine that may read files that are handed to the proxy in front (`server.accel`). */
     accel_group: text.optional(),
-    object_bucket: text.optional(),
+    /** Bucket of an S3-compatible store behind the local cache. */
+    object_bucket: bucketName.optional(),
     object_region: text.optional(),
+    /** Address of another store than AWS. */
     object_endpoint: httpUrl.optional(),
+    /** Whether the bucket is in the path and not in the host name; default: whether there is an endpoint. */
+    object_path_style: z.boolean().optional(),
+    /** Credentials for the store; unset: the standard chain of AWS. */
+    object_access_key_id: text.optional(),
+    object_secret_access_key: secret.optional(),
+    /** Authenticates manifests in the bucket; default: derived from `encryption.key`. */
+    object_key: hexKey.optional(),
+    /** Still verifies manifests. */
+    object_key_previous: hexKey.optional(),
+    /** Encryption at rest that the store is asked for; `none`: as the bucket is set. */
+    object_encryption: z.enum(["none", "sse-s3", "sse-kms"]).default("none"),
+    /** For `sse-kms`; unset: the default key of the account. */
+    object_encryption_key_id: text.optional(),
+    /** PEM file with certificates that are trusted for the store, in addition to the system's. */
+    object_ca_file: text.optional(),
+    /** Time to the first byte of a read. */
+    object_timeout_seconds: z
+      .number()
+      .min(BOUNDS.objectTimeoutSeconds.min)
+      .max(BOUNDS.objectTimeoutSeconds.max)
+      .default(DEFAULTS.objectTimeoutSeconds),
+    object_upload_parallel: bounded(BOUNDS.objectUploadParallel).default(DEFAULTS.objectUploadParallel),
+    object_queue_mb: bounded(BOUNDS.objectQueueMb).default(DEFAULTS.objectQueueMb),
+    /** Whether owners and names of repositories are replaced by a keyed hash in names of objects. */
+    object_hide_names: z.boolean().default(false),
     grant_seconds: bounded(BOUNDS.grantSeconds).default(DEFAULTS.grantSeconds),
     tips_seconds: bounded(BOUNDS.tipsSeconds).default(DEFAULTS.tipsSeconds),
     /** A fetch needs an ls-refs in the same request, to the letter; stock git's clones then end in an error. */

@@ -1,0 +1,130 @@
+import type { Clock, Logger } from "@devplat/base";
+import {
+  CircuitBreaker,
+  ObjectStoreError,
+  awsChain,
+  fixedCredentials,
+  type ObjectStore,
+} from "@devplat/object-store";
+import { openS3Store, type S3Settings } from "@devplat/object-store/s3";
+import { BucketReport } from "../cache/object-tier/bucket/bucket-report.ts";
+import { ProbedStore } from "../cache/object-tier/bucket/probed-store.ts";
+import { BucketManifestStore } from "../cache/object-tier/manifest/bucket-manifest-store.ts";
+import type { EpochSource } from "../cache/object-tier/manifest/epoch-source.ts";
+import type { ManifestKeys } from "../cache/object-tier/manifest/manifest-keys.ts";
+import { ManifestMemory } from "../cache/object-tier/manifest/manifest-memory.ts";
+import { ManifestReader } from "../cache/object-tier/manifest/manifest-reader.ts";
+import { ManifestRefusals } from "../cache/object-tier/manifest/manifest-refusals.ts";
+import type { ManifestStore } from "../cache/object-tier/manifest/manifest-store.ts";
+import { ObjectNames } from "../cache/object-tier/object-names.ts";
+import type { Config } from "../config/schema.ts";
+import { SvcError } from "../errors.ts";
+import { ObjectTierMetrics } from "../telemetry/object-tier-metrics.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+export interface BucketOptions {
+  readonly config: Config;
+  readonly keys: ManifestKeys;
+  readonly epochs: EpochSource;
+  /** Id of this instance. */
+  readonly writer: string;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The configured bucket, and its manifests. */
+export interface BucketAssembly {
+  /** Behind the probe and the circuit breaker. The caller closes it. */
+  readonly store: ProbedStore;
+  readonly names: ObjectNames;
+  readonly manifests: ManifestStore;
+  readonly report: BucketReport;
+}
+
+/** Assembles the bucket. Sends nothing. @throws SvcError `config_refused` */
+export function assembleBucket(options: BucketOptions): BucketAssembly {
+  const { config, keys, epochs, writer, clock, logger } = options;
+  const metrics = new ObjectTierMetrics(options.metrics.registry);
+  const raw = openBucket(config);
+  const names = objectNames(config, keys);
+  const circuit = new CircuitBreaker(raw, {
+    clock,
+    onChange: (state) => {
+      metrics.circuit(state !== "closed");
+      if (state === "open") logger.warn({}, "the bucket fails: it is left alone for 30 seconds");
+      else if (state === "closed") logger.info({}, "the bucket answers again");
+    },
+  });
+  const store = new ProbedStore({
+    store: raw,
+    guarded: circuit,
+    prefix: names.root.replace(/\/$/, ""),
+    clock,
+    logger,
+    onState: ({ kind }) => metrics.usable(kind === "usable"),
+  });
+  const refusals = new ManifestRefusals({
+    logger,
+    onRefused: (reason) => metrics.manifestRefused(reason),
+  });
+  const memory = new ManifestMemory(epochs);
+  const parts = { store, names, hostUrl: config.host.url, keys, epochs, memory, refusals, clock };
+  const reader = new ManifestReader(parts);
+  return {
+    store,
+    names,
+    manifests: new BucketManifestStore({ ...parts, reader, writer }),
+    report: new BucketReport({ probed: store, circuit, refusals }),
+  };
+}
+
+/** The client of the configured bucket, without a probe. Sends nothing. @throws SvcError `config_refused` */
+export function openBucket({ cache }: Config): ObjectStore {
+  const { object_access_key_id: keyId, object_secret_access_key: secretKey } = cache;
+  const encryption: Record<string, S3Settings["encryption"]> = {
+    "sse-s3": { mode: "sse-s3" },
+    "sse-kms": {
+      mode: "sse-kms",
+      ...(cache.object_encryption_key_id !== undefined && { keyId: cache.object_encryption_key_id }),
+    },
+  };
+  const asked = encryption[cache.object_encryption];
+  return refusing("cache.object_*", () =>
+    openS3Store({
+      bucket: cache.object_bucket ?? "",
+      region: cache.object_region,
+      endpoint: cache.object_endpoint,
+      pathStyle: cache.object_path_style,
+      caFile: cache.object_ca_file,
+      environment: process.env,
+      timeoutMs: cache.object_timeout_seconds * 1000,
+      uploadParallel: cache.object_upload_parallel,
+      ...(asked !== undefined && { encryption: asked }),
+      credentials:
+        keyId === undefined || secretKey === undefined ? awsChain() : fixedCredentials(keyId, secretKey),
+    }),
+  );
+}
+
+/** Names of objects in the configured bucket. @throws SvcError `config_refused` */
+export function objectNames({ cache, host }: Config, keys: ManifestKeys): ObjectNames {
+  return refusing(
+    "cache.storage_path",
+    () =>
+      new ObjectNames({
+        prefix: cache.storage_path ?? "",
+        hostUrl: host.url,
+        hideKey: cache.object_hide_names ? keys.names : undefined,
+      }),
+  );
+}
+
+function refusing<T>(key: string, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    if (!(error instanceof ObjectStoreError)) throw error;
+    throw new SvcError("config_refused", `${key}: ${error.message}`, { cause: error });
+  }
+}
