@@ -1,5 +1,8 @@
 import { CircuitBreaker, type ObjectStore } from "@devplat/object-store";
 import { tempFolder, until, type CodeHost, type S3Server } from "@devplat/testkit";
+import { silentLogger } from "@devplat/base";
+import { RepositoryEpochs } from "../../apps/svc/src/coordination/repository-epochs.ts";
+import { memoryStore } from "../../apps/svc/src/storage/memory.test-kit.ts";
 import { repositoryId } from "../../apps/svc/src/access/repository-id.ts";
 import { buildObjectTier } from "../../apps/svc/src/assemble/object-tier.ts";
 import { startTestBucket, type TestBucket } from "../../apps/svc/src/cache/object-tier/bucket.test-kit.ts";
@@ -11,6 +14,8 @@ const MEGABYTE = 2 ** 20;
 
 /** A stand with a bucket behind its cache, and uploads that run. */
 export interface ObjectStand extends Stand {
+  /** As the administration does it. */
+  purge(name: string): Promise<void>;
   /** Waits until all is uploaded. */
   uploaded(): Promise<void>;
   manifest(name: string): Promise<Manifest | undefined>;
@@ -33,13 +38,26 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
   const store = new CircuitBreaker(bucket.client({ timeoutMs }));
   let read: ((name: string) => Promise<Manifest | undefined>) | undefined;
   let waiting: (() => number) | undefined;
+  let raise: ((name: string) => Promise<void>) | undefined;
+  let purge = async (_owner: string, _name: string): Promise<void> => Promise.resolve();
+  const database = await memoryStore();
   const end = new AbortController();
   const stand = await startStand({
     storagePath: folder.path,
     ...rest,
     objectTier: (inputs) => {
       const hostUrl = rest.codeHost?.url ?? "https://code.example";
-      const { manifests, epochs, names } = openManifests(store, { writer, hostUrl });
+      const epochs = new RepositoryEpochs({
+        store: database.epochs,
+        hostUrl,
+        data: { storagePath: folder.path, purge: async (owner, name) => purge(owner, name) },
+        logger: silentLogger,
+      });
+      raise = async (name) => {
+        await epochs.raise("org", name);
+        await epochs.settled();
+      };
+      const { manifests, names } = openManifests(store, { writer, hostUrl, epochs });
       const tier = buildObjectTier(
         {
           store,
@@ -47,7 +65,7 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
           manifests,
           epochs,
           writer,
-          localPath: options.storagePath ?? folder.path,
+          localPath: folder.path,
           firstByteMs: timeoutMs,
           uploadParallel: 4,
           queueBytes: 1000 * MEGABYTE,
@@ -62,6 +80,7 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
       return tier;
     },
   });
+  purge = async (owner, name) => stand.cache.purge(owner, name);
   const running = stand.cache.run(end.signal);
   return {
     ...stand,
@@ -70,6 +89,7 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
       await stand.cache.settled();
       await until(() => waiting?.() === 0);
     },
+    purge: async (name) => raise?.(name),
     manifest: async (name) => read?.(name),
     async stop() {
       end.abort();

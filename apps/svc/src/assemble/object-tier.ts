@@ -1,6 +1,5 @@
 import type { ObjectStore } from "@devplat/object-store";
 import { isStorable } from "../access/repository-id.ts";
-import type { EpochSource } from "../cache/object-tier/manifest/epoch-source.ts";
 import type { ManifestStore } from "../cache/object-tier/manifest/manifest-store.ts";
 import type { ObjectNames } from "../cache/object-tier/object-names.ts";
 import { ObjectTier } from "../cache/object-tier/object-tier.ts";
@@ -9,7 +8,7 @@ import { RESPONSE_JOB, ResponseUpload } from "../cache/object-tier/responses/res
 import { ResponseUses } from "../cache/object-tier/responses/response-uses.ts";
 import { CheckedObjects } from "../cache/object-tier/slices/checked-objects.ts";
 import { TieredResponseStore } from "../cache/object-tier/tiered-response-store.ts";
-import { BucketReset, RESET_JOB } from "../cache/object-tier/uploads/bucket-reset.ts";
+import { BucketReset, RESET_JOB, type PurgeEpochs } from "../cache/object-tier/uploads/bucket-reset.ts";
 import { UploadJournal } from "../cache/object-tier/uploads/upload-journal.ts";
 import { UploadQueue } from "../cache/object-tier/uploads/upload-queue.ts";
 import type { ObjectTierInputs } from "./cache-parts.ts";
@@ -20,7 +19,7 @@ export interface ObjectTierSettings {
   readonly store: ObjectStore;
   readonly names: ObjectNames;
   readonly manifests: ManifestStore;
-  readonly epochs: EpochSource;
+  readonly epochs: PurgeEpochs;
   /** Id of this instance. */
   readonly writer: string;
   /** `cache.local_path` */
@@ -65,5 +64,5 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
     firstByteMs: settings.firstByteMs,
     stopping,
   });
-  return new ObjectTier({ responses, manifests, bucket, queue, reset, uses, faults, metrics });
+  return new ObjectTier({ responses, manifests, bucket, queue, uses, faults, metrics });
 }

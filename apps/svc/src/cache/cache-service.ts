@@ -2,7 +2,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock, Logger } from "@devplat/base";
 import type { MirrorSet, MirrorStorage } from "@devplat/git-mirror";
-import { isStorable, repositoryId } from "../access/repository-id.ts";
+import { repositoryId } from "../access/repository-id.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { BackgroundWork } from "./background-work.ts";
 import type { CachedRepository } from "./cached-repository.ts";
@@ -161,10 +161,7 @@ export class CacheService implements Omit<CacheMaintenance, "purge"> {
   async policyChanged(policy: CachePolicy): Promise<void> {
     const { cleanup, tier } = this.#parts;
     await cleanup.enforce(policy);
-    if (tier === undefined) return;
-    const { id } = this.#repository(policy.owner, policy.name);
-    if (policy.enabled) await tier.enforceLimit(policy);
-    else if (isStorable(id)) await tier.removeFromBucket(id);
+    await tier?.enforceLimit(policy);
   }
 
   async warm(owner: string, name: string): Promise<WarmStart> {

@@ -9,7 +9,6 @@ import type { BucketResponses } from "./responses/bucket-responses.ts";
 import { bytesOf } from "./responses/listed-responses.ts";
 import { RESPONSE_JOB } from "./responses/response-upload.ts";
 import type { ResponseUses } from "./responses/response-uses.ts";
-import type { BucketReset } from "./uploads/bucket-reset.ts";
 import type { UploadQueue } from "./uploads/upload-queue.ts";
 
 export interface ObjectTierParts {
@@ -18,7 +17,6 @@ export interface ObjectTierParts {
   readonly manifests: Pick<ManifestStore, "known">;
   readonly bucket: BucketResponses;
   readonly queue: UploadQueue;
-  readonly reset: BucketReset;
   readonly uses: ResponseUses;
   readonly faults: Pick<FaultLog, "once">;
   readonly metrics: Pick<Metrics, "objectSize" | "forgetObjectSize">;
@@ -36,8 +34,7 @@ export class ObjectTier {
 
   /** Reads what the last run has left. Call it once, before the first request. @throws a system error */
   async prepare(): Promise<void> {
-    const { queue, reset } = this.#parts;
-    await reset.restore(await queue.restore());
+    await this.#parts.queue.restore();
   }
 
   /** Uploads in the background until the signal fires. Never rejects. */
@@ -93,15 +90,6 @@ export class ObjectTier {
     }
     const figures = bucket.figures(id);
     if (figures !== undefined) metrics.objectSize(owner, name, figures.bytes);
-  }
-
-  /** Removes the data of a repository in the bucket. The local tier stays as it is. Never rejects. */
-  async removeFromBucket(id: RepositoryId): Promise<void> {
-    try {
-      await this.#parts.reset.begin(id);
-    } catch (error) {
-      this.#parts.faults.once({ id }, error, "the data in the bucket cannot be removed");
-    }
   }
 
   /** Forgets the size of a repository that is not listed any more. */

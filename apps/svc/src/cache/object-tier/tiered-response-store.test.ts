@@ -4,11 +4,12 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { tempFolder, until, type S3Fault } from "@devplat/testkit";
-import { repositoryId } from "../../access/repository-id.ts";
+import { repositoryId, type RepositoryId } from "../../access/repository-id.ts";
+import { memoryStore } from "../../storage/memory.test-kit.ts";
 import { StoredDataDamaged } from "../responses/block-sums.ts";
 import { ResponseFolders } from "../responses/response-folders.ts";
 import { responseStoreSuite } from "../responses/response-store.suite.ts";
-import type { StoredResponse } from "../responses/response-store.ts";
+import type { ResponseStore, StoredResponse } from "../responses/response-store.ts";
 import { framedPack } from "../responses/references/reference.test-kit.ts";
 import { S3_SERVERS, startTestBucket, type TestBucket } from "./bucket.test-kit.ts";
 import { HOST_URL } from "./manifest/manifest.test-kit.ts";
@@ -61,7 +62,8 @@ for (const [serverName, startServer] of S3_SERVERS) {
         ({ path } = folder);
       }
       const store = bucket.client({ partBytes: 5 * MEGABYTE, ...settings });
-      const tier = openTestTier({ ...options, path, store });
+      const database = options.database ?? (await memoryStore());
+      const tier = openTestTier({ ...options, path, store, database });
       tiers.push(tier);
       return { ...tier, path };
     };
@@ -255,28 +257,36 @@ for (const [serverName, startServer] of S3_SERVERS) {
       assert.equal(await same.responses.open(id, OTHER_KEY), undefined);
     });
 
-    it("a purge ends downloads and uploads, and no instance finds the response again", async () => {
-      const id = nextId();
-      const content = randomBytes(6 * MEGABYTE);
-      await uploaded(id, content);
-      const other = await instance();
-      await other.start();
-      faultOfObject({ stallAfterBytes: 3 * MEGABYTE }, 1);
-      const response = await opened(other, id);
-      const reading = assert.rejects(readResponse(response), StoredDataDamaged);
-      await other.responses.removeAll(id);
-      await reading;
-      bucket.proxy.heal();
-      assert.equal(await other.responses.open(id, KEY), undefined);
-      await other.queue.drain(60_000);
-      const manifest = await other.manifest(id);
-      assert.deepEqual([manifest?.epoch, manifest?.responses], [1, []]);
-      assert.equal(await (await instance()).responses.open(id, KEY), undefined);
-      await putResponse(other.responses, id, KEY, content);
-      await (await opened(other, id)).close();
-      await other.queue.drain(60_000);
-      assert.ok((await readResponse(await opened(await instance(), id))).equals(content));
-    });
+    for (const [title, remove] of [
+      ["a purge", async (tier: TestTier, id: RepositoryId) => tier.purge(id)],
+      [
+        "a reset of a replaced repository",
+        async (tier: TestTier, id: RepositoryId) => tier.responses.removeAll(id),
+      ],
+    ] as const)
+      it(`${title} ends downloads, and no instance finds the response again`, async () => {
+        const id = nextId();
+        const content = randomBytes(6 * MEGABYTE);
+        await uploaded(id, content);
+        const other = await instance();
+        await other.start();
+        faultOfObject({ stallAfterBytes: 3 * MEGABYTE }, 1);
+        const response = await opened(other, id);
+        const reading = assert.rejects(readResponse(response), StoredDataDamaged);
+        await remove(other, id);
+        await reading;
+        bucket.proxy.heal();
+        assert.equal(await other.responses.open(id, KEY), undefined);
+        await other.queue.drain(60_000);
+        const manifest = await other.manifest(id);
+        assert.deepEqual(manifest?.responses, []);
+        assert.ok(manifest.epoch > 0);
+        assert.equal(await (await instance()).responses.open(id, KEY), undefined);
+        await putResponse(other.responses, id, KEY, content);
+        await (await opened(other, id)).close();
+        await other.queue.drain(60_000);
+        assert.ok((await readResponse(await opened(await instance(), id))).equals(content));
+      });
 
     it("a purge while the bucket is away counts here, and later there", async () => {
       const id = nextId();
@@ -286,16 +296,16 @@ for (const [serverName, startServer] of S3_SERVERS) {
       await (await opened(other, id)).close();
       await other.responses.settled();
       await bucket.proxy.goAway();
-      await other.responses.removeAll(id);
+      await other.purge(id);
       await other.stop();
       await bucket.proxy.comeBack();
-      const later = await instance({ path: other.path });
+      const later = await instance({ path: other.path, database: other.database });
       bucket.proxy.inject(["put"], { refuse: true });
       await later.start();
       assert.equal(await later.responses.open(id, KEY), undefined);
       bucket.proxy.heal();
       await later.queue.drain(60_000);
-      await until(async () => (await later.manifest(id))?.epoch === 1);
+      await until(async () => (await later.manifest(id))?.responses.length === 0);
       assert.equal(await (await instance()).responses.open(id, KEY), undefined);
     });
 
@@ -425,13 +435,14 @@ describe("the suite of response stores over two tiers", () => {
   });
   after(async () => bucket.stop());
   responseStoreSuite("local files and a bucket", async () => {
+    const database = await memoryStore();
     const folder = await tempFolder("svc-tiered-suite");
     const store = bucket.client();
     // Each test has a code host of its own, because the bucket is shared.
     const own = `https://${createHash("sha256").update(folder.path).digest("hex")}.example`;
     const tiers: TestTier[] = [];
-    const reopen = (hostUrl = own) => {
-      const tier = openTestTier({ path: folder.path, store, hostUrl });
+    const reopen = (hostUrl = own): ResponseStore => {
+      const tier = openTestTier({ path: folder.path, store, hostUrl, database });
       tiers.push(tier);
       return tier.responses;
     };

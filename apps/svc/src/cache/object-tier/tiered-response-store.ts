@@ -118,18 +118,14 @@ export class TieredResponseStore implements ResponseStore {
   }
 
   async removeAll(id: RepositoryId): Promise<void> {
-    const { local, reset, faults } = this.#parts;
+    const { local, reset } = this.#parts;
     this.#generations.set(id.key, this.#generationOf(id) + 1);
     for (const [name, hydration] of this.#hydrations) {
       if (!name.startsWith(nameOf(id, ""))) continue;
       this.#hydrations.delete(name);
       hydration.abort(new Error("the repository was purged"));
     }
-    try {
-      await reset.begin(id);
-    } catch (error) {
-      faults.once({ id }, error, "the data in the bucket cannot be removed");
-    }
+    await reset.begin(id);
     await local.removeAll(id);
   }
 
@@ -162,13 +158,19 @@ export class TieredResponseStore implements ResponseStore {
   /** The response from the bucket, when its first bytes are here. Never throws. */
   async #fromBucket(id: RepositoryId, key: string): Promise<StoredResponse | undefined> {
     const { bucket, reset, clock, firstByteMs, stopping, faults } = this.#parts;
-    if (reset.isPending(id) || stopping.aborted) return undefined;
-    const generation = this.#generationOf(id);
+    if (stopping.aborted) return undefined;
     const name = nameOf(id, key);
     using limit = new TimeLimit(clock, firstByteMs, stopping);
     try {
-      const entry = await bucket.find(id, key, limit.signal);
-      if (entry === undefined || generation !== this.#generationOf(id)) return undefined;
+      let generation = this.#generationOf(id);
+      let entry = await bucket.find(id, key, limit.signal);
+      if (generation !== this.#generationOf(id)) {
+        // The manifest has shown a higher epoch, for which the local data was removed. Later purges are another matter.
+        generation = this.#generationOf(id);
+        entry = await bucket.find(id, key, limit.signal);
+      }
+      const isPurged = generation !== this.#generationOf(id) || reset.isPending(id);
+      if (entry === undefined || isPurged) return undefined;
       const running = this.#hydrations.get(name);
       const hydration = running?.isJoinable === true ? running : this.#hydrate(id, key, entry.object);
       return await this.#firstOf(hydration, id, limit.signal);

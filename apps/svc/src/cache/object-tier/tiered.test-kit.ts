@@ -2,7 +2,9 @@ import { open, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ifExists, silentLogger, systemClock } from "@devplat/base";
 import type { ObjectStore } from "@devplat/object-store";
-import type { RepositoryId } from "../../access/repository-id.ts";
+import { repositoryId, type RepositoryId } from "../../access/repository-id.ts";
+import { RepositoryEpochs } from "../../coordination/repository-epochs.ts";
+import type { Store } from "../../storage/store.ts";
 import { BackgroundWork } from "../background-work.ts";
 import { FaultLog } from "../fault-log.ts";
 import type { CachePolicies, CachePolicy } from "../policy.ts";
@@ -29,6 +31,7 @@ export interface TestTierOptions {
   readonly path: string;
   readonly store: ObjectStore;
   readonly hostUrl?: string;
+  readonly database: Store;
   readonly separateTrailers?: boolean;
   readonly firstByteMs?: number;
   readonly writer?: string;
@@ -45,6 +48,9 @@ export interface TestTier {
   readonly faults: FaultLog;
   /** Keys that more than one request has used. */
   readonly reused: Set<string>;
+  readonly database: Store;
+  /** As the administration does it. */
+  purge(id: RepositoryId): Promise<void>;
   /** Reads the manifest. */
   manifest(id: RepositoryId): Promise<Manifest | undefined>;
   /** Reads the jobs that were left, and starts to upload. */
@@ -55,7 +61,17 @@ export interface TestTier {
 
 export function openTestTier(options: TestTierOptions): TestTier {
   const { path, store, hostUrl = HOST_URL, firstByteMs = 20_000, writer = "w1" } = options;
-  const { manifests, epochs, names } = openManifests(store, { hostUrl, writer });
+  const { database } = options;
+  const epochs = new RepositoryEpochs({
+    store: database.epochs,
+    hostUrl,
+    data: {
+      storagePath: path,
+      purge: async (owner, name) => responses.removeAll(repositoryId(owner, name)),
+    },
+    logger: silentLogger,
+  });
+  const { manifests, names } = openManifests(store, { hostUrl, writer, epochs });
   const stopping = new AbortController();
   const faults = new FaultLog(silentLogger);
   const work = new BackgroundWork(silentLogger);
@@ -82,7 +98,7 @@ export function openTestTier(options: TestTierOptions): TestTier {
   queue.register(RESPONSE_JOB, new ResponseUpload({ local, bucket, store, names, writer }));
   queue.register(RESET_JOB, reset);
   const uses = new ResponseUses(bucket, faults, clock);
-  const responses = new TieredResponseStore({
+  const responses: TieredResponseStore = new TieredResponseStore({
     local,
     bucket,
     objects: new CheckedObjects(store, names),
@@ -106,9 +122,15 @@ export function openTestTier(options: TestTierOptions): TestTier {
     uses,
     faults,
     reused,
+    database,
+    async purge({ owner, name }) {
+      await epochs.raise(owner, name);
+      await epochs.settled();
+    },
     manifest: async (id) => manifests.current(id),
     async start() {
-      await reset.restore(await queue.restore());
+      await queue.restore();
+      await epochs.compare();
       running = queue.run(stopping.signal);
     },
     async stop() {
@@ -117,6 +139,7 @@ export function openTestTier(options: TestTierOptions): TestTier {
       await responses.settled();
       await work.settled();
       await queue.settled();
+      await epochs.settled();
     },
   };
 }

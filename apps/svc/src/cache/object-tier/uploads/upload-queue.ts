@@ -93,9 +93,14 @@ export class UploadQueue {
     this.#changed.notify();
   }
 
+  /** The job with this subject, if it waits or runs. */
+  find(job: Pick<UploadJob, "kind" | "id" | "subject">): UploadJob | undefined {
+    return this.#waiting.get(jobName(job))?.job;
+  }
+
   /** Whether a job with this subject waits or runs. */
   has(job: Pick<UploadJob, "kind" | "id" | "subject">): boolean {
-    return this.#waiting.get(jobName(job)) !== undefined;
+    return this.find(job) !== undefined;
   }
 
   /** Jobs of a repository that wait or run. Without one: all. */
@@ -112,11 +117,9 @@ export class UploadQueue {
     }
   }
 
-  /** Reads the jobs of the last run. Call it once, before {@link run}. @returns these jobs @throws a system error */
-  async restore(): Promise<readonly UploadJob[]> {
-    const jobs = await this.#parts.journal.read();
-    for (const job of jobs) if (!this.has(job)) this.#waiting.add(job);
-    return jobs;
+  /** Reads the jobs of the last run. Call it once, before {@link run}. @throws a system error */
+  async restore(): Promise<void> {
+    for (const job of await this.#parts.journal.read()) if (!this.has(job)) this.#waiting.add(job);
   }
 
   /** Runs jobs until the signal fires. Jobs that run then are ended, and repeated after the next start. Never rejects. */
