@@ -1,4 +1,6 @@
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   cpuSecondsOf,
   git,
@@ -10,15 +12,17 @@ import {
 } from "@devplat/testkit";
 import { DEFAULTS } from "../../apps/svc/src/config/defaults.ts";
 import { Administration } from "../lib/administration.ts";
-import { filled } from "../lib/filled.ts";
-import { peakMegabytes, resetPeak } from "../lib/memory.ts";
+import { filled, idle } from "../lib/filled.ts";
+import { cpuDuring } from "../lib/fine-cpu.ts";
+import { peakMegabytes, resetPeak, residentMegabytes } from "../lib/memory.ts";
 import { startNginx, type Nginx } from "../lib/nginx.ts";
 import { inParallel } from "../lib/parallel.ts";
 import { postRaw, recordFullFetch, recordLsRefs } from "../lib/raw-fetch.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
-import { interleave, summarize } from "../lib/statistics.ts";
+import { exactly, interleave, summarize } from "../lib/statistics.ts";
+import { withSlowReaders } from "../lib/slow-readers.ts";
 
 /** Concurrent clients that `git http-backend` can serve too. More large clones would need more memory than a machine has. */
 const FEW = { small: 20, large: 8 } as const;
@@ -26,6 +30,14 @@ const MANY = 200;
 /** Peak resident set in MB that many clients may cost (the targets of the specification). */
 const PEAK_FEW_MB = 300;
 const PEAK_MANY_MB = 400;
+const SLOW_READERS = 500;
+const SLOW_BYTES_PER_SECOND = 50_000;
+/** Milliseconds from the first byte of the last slow reader until the sockets are full, and of the measurement after it. */
+const SLOW_SETTLE_MS = 5000;
+const SLOW_SAMPLE_MS = 10_000;
+/** Limits of the specification, "no memory" being the objects of a connection and a request: less than a packet. */
+const SLOW_CPU_PERCENT = 2;
+const SLOW_KILOBYTES = 64;
 
 interface Bench {
   readonly upstream: CodeHostProcess;
@@ -40,6 +52,8 @@ const CPU_REASON =
   "Tried: sendfile(2) for large responses (0046), slices in memory for small ones. In the way: the fixed cost of a request in Node.";
 const MEMORY_REASON =
   "Tried: slices of stored responses are shared by all clients, and threads end when they are idle. In the way: V8 and the allocator keep memory of the fill for a while after it.";
+const SLOW_REASON =
+  "Tried: sendfile(2) from one file, without a buffer for each client (0046). In the way: a socket and a request in Node take memory, and the collector frees it later.";
 const COLD_REASON =
   "Tried: all cold clients share one transfer and read what is stored of it. In the way: their bytes are framed while they arrive, so they are sent in slices and not by sendfile(2).";
 
@@ -62,7 +76,7 @@ export async function run(rounds: number): Promise<Report> {
     return {
       name: "concurrent",
       title: "Concurrent clones",
-      method: `One curl sends that many concurrent copies of the recorded \`fetch\` of a full clone and discards the responses; nginx sends the same bytes as a file. Warm: an \`ls-refs\` just before gave the authorization, as a real client's does; the process is the one that took the cold clones and filled the mirror, so its peak is that of a service that has worked before. Cold: its cache was emptied before. Client, code host and service share the cores. All kinds in turn, ${rounds} rounds.`,
+      method: `One curl sends that many concurrent copies of the recorded \`fetch\` of a full clone and discards the responses; nginx sends the same bytes as a file. Warm: an \`ls-refs\` just before gave the authorization, as a real client's does; the process is the one that took the cold clones and filled the mirror, so its peak is that of a service that has worked before. Cold: its cache was emptied before. Slow readers: ${SLOW_READERS} connections that take ${SLOW_BYTES_PER_SECOND / 1000} kB each second, for ${SLOW_SAMPLE_MS / 1000} s after their sockets are full; CPU of one core, and what the resident set has grown by. Client, code host and service share the cores. All kinds in turn, ${rounds} rounds.`,
       rows,
       notes,
     };
@@ -152,6 +166,12 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
       rounds,
     );
     const peakMany = peakMegabytes(svc.pid);
+    const slow: { percent: number; kilobytes: number }[] = [];
+    for (let round = 0; round < rounds; round++) {
+      await idle(svc.pid);
+      await postRaw(`${svc.url}/bench/${name}.git`, lsRefs);
+      slow.push(await slowly(svc.pid, through(svc), await readFile(request)));
+    }
     const limit = (megabytes: number) => ({
       reference: summarize([megabytes]),
       referenceName: "the limit",
@@ -211,6 +231,24 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           reason: MEMORY_REASON,
         },
         {
+          what: `${name}: ${SLOW_READERS} slow readers, CPU`,
+          unit: "%",
+          ours: summarize(slow.map(({ percent }) => percent)),
+          reference: exactly(SLOW_CPU_PERCENT),
+          referenceName: "the limit",
+          target: { atMost: 1 },
+          reason: SLOW_REASON,
+        },
+        {
+          what: `${name}: ${SLOW_READERS} slow readers, kilobytes for each`,
+          unit: "kB",
+          ours: summarize(slow.map(({ kilobytes }) => kilobytes)),
+          reference: exactly(SLOW_KILOBYTES),
+          referenceName: "the limit",
+          target: { atMost: 1 },
+          reason: SLOW_REASON,
+        },
+        {
           what: `${name}: ${MANY} concurrent, cold, last byte of the last`,
           unit: "s",
           ours: summarize(cold.many),
@@ -235,6 +273,24 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
   } finally {
     await svc.stop();
   }
+}
+
+/** Share of a core, and resident memory for each, while many clients read slowly. */
+async function slowly(
+  pid: number,
+  url: string,
+  body: Buffer,
+): Promise<{ readonly percent: number; readonly kilobytes: number }> {
+  const before = residentMegabytes(pid);
+  const readers = { url, body, count: SLOW_READERS, bytesPerSecond: SLOW_BYTES_PER_SECOND };
+  return await withSlowReaders(readers, async () => {
+    await sleep(SLOW_SETTLE_MS);
+    const cpu = await cpuDuring(pid, async () => sleep(SLOW_SAMPLE_MS));
+    return {
+      percent: (cpu * 100 * 1000) / SLOW_SAMPLE_MS,
+      kilobytes: Math.max(0, ((residentMegabytes(pid) - before) * 1000) / SLOW_READERS),
+    };
+  });
 }
 
 /** Fetches that the service sent to the code host so far. */

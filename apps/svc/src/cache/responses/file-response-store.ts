@@ -112,11 +112,10 @@ export class FileResponseStore implements LocalResponseStore {
       if (!(await known.checked.isSound(named(key, opened), opened.times, async () => isSound(opened)))) {
         throw new StoredDataDamaged("a stored response does not match its checksums");
       }
-      const response = this.#responseOf(id, key, opened, await this.#slice(opened, 0));
-      if (generation === known.generation) {
-        if (!opened.isFramed) this.#frame(id, key, generation);
-        return response;
-      }
+      // The client of this use does not wait for the same disk and processor.
+      const afterUse = opened.isFramed ? undefined : (): void => this.#frame(id, key, generation);
+      const response = this.#responseOf(id, key, opened, await this.#slice(opened, 0), afterUse);
+      if (generation === known.generation) return response;
       await response.close();
       return undefined;
     } catch (error) {
@@ -314,8 +313,19 @@ export class FileResponseStore implements LocalResponseStore {
     return this.#parts.slices.take(identity, read, offset, size, sums);
   }
 
-  /** The response in a file, which is quarantined as soon as a slice of it turns out damaged. @param first slice of it */
-  #responseOf(id: RepositoryId, key: string, file: UsedFile, first: Slice): StoredResponse {
+  /**
+   * The response in a file, which is quarantined as soon as a slice of it turns out damaged.
+   *
+   * @param first slice of it
+   * @param afterUse called when it is closed
+   */
+  #responseOf(
+    id: RepositoryId,
+    key: string,
+    file: UsedFile,
+    first: Slice,
+    afterUse: (() => void) | undefined,
+  ): StoredResponse {
     const { slices } = this.#parts;
     const { generation, checked } = this.#knownOf(id);
     let ready: Slice | undefined = first;
@@ -340,6 +350,7 @@ export class FileResponseStore implements LocalResponseStore {
         ready?.release();
         ready = undefined;
         await file.close();
+        afterUse?.();
       },
     };
   }

@@ -255,6 +255,8 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
         await refer();
         const readers = await Promise.all([opened(ID, KEY), opened(ID, KEY)]);
         assert.ok(readers.every(({ soundFile }) => soundFile === undefined));
+        await store.settled();
+        assert.ok(await isReference(), "it is written after the use");
         for (const reader of readers) await reader.close();
         await store.settled();
         assert.ok(!(await isReference()));
