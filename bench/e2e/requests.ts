@@ -17,7 +17,7 @@ const RESULT_TYPE = "application/x-git-upload-pack-result";
 const SMALL_ANSWER_CPU_MS = 0.6;
 const LS_REFS_ADDED_MS = 1;
 const RATE_REASON =
-  "A file that was just open is opened without the thread pool, and keys are hashed in one call: 0.8 to 0.4 ms. What is left is spread: no function takes more than 2 %. The log and the audit write two lines for each request, about a tenth of the time. Heads are not prepared yet.";
+  "A file that was just open is opened without the thread pool, and keys are hashed in one call: 0.8 to 0.4 ms. What is left is spread: no function takes more than 2 %. The log and the audit have two lines for each request, which are written together: about a twentieth of the time. Heads are not prepared yet.";
 
 const LS_REFS = encodeCommandRequest(
   encodeLsRefsRequest(

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, createLogger, type LoggerOptions } from "./index.ts";
+import { GatheredLines } from "./logger.ts";
 
 function lines(options: LoggerOptions, write: (logger: ReturnType<typeof createLogger>) => void): string[] {
   const out: string[] = [];
@@ -49,4 +52,40 @@ describe("createLogger", () => {
     assert.doesNotMatch(at("info"), /stack/);
     assert.match(at("debug"), /stack/);
   });
+});
+
+const MODULE = new URL("logger.ts", import.meta.url).href;
+
+describe("GatheredLines", () => {
+  it("lines of one turn are one write, in their order, and later ones follow", async () => {
+    const written: string[] = [];
+    const gathered = new GatheredLines((text) => written.push(text));
+    gathered.write("a\n");
+    await Promise.resolve();
+    gathered.write("b\n");
+    assert.deepEqual(written, []);
+    await nextTurn();
+    assert.deepEqual(written, ["a\nb\n"]);
+    gathered.write("c\n");
+    await nextTurn();
+    assert.deepEqual(written, ["a\nb\n", "c\n"]);
+  });
+
+  for (const [end, code] of [
+    ["process.exit(3);", 3],
+    ["throw new Error('fatal');", 1],
+    ["", 0],
+  ] as const) {
+    it(`no line is lost when the process ends by "${end}"`, () => {
+      const program = `
+        import { GatheredLines } from ${JSON.stringify(MODULE)};
+        const lines = new GatheredLines((text) => process.stderr.write(text));
+        lines.write("one\\n");
+        lines.write("two\\n");
+        ${end}`;
+      const child = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" });
+      assert.equal(child.status, code);
+      assert.ok(child.stderr.includes("one\ntwo\n"), child.stderr);
+    });
+  }
 });

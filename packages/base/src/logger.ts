@@ -27,6 +27,8 @@ export interface LoggerOptions {
   readonly format?: LogFormat;
   /** Default: standard error. */
   readonly destination?: { write(line: string): void };
+  /** Whether lines of one turn of the event loop are written together. Default false. */
+  readonly gathers?: boolean;
   /** Also gets each line, always as JSON. */
   readonly copyTo?: (line: string) => void;
   /** Whether the destination is a terminal (for `auto`). Default: whether standard error is one. */
@@ -37,7 +39,8 @@ export interface LoggerOptions {
 export function createLogger(options: LoggerOptions = {}): Logger {
   const levelNow = typeof options.level === "function" ? options.level : undefined;
   const level = typeof options.level === "function" ? LOG_LEVELS[0] : (options.level ?? "info");
-  const raw = options.destination ?? { write: (line: string): void => void process.stderr.write(line) };
+  const given = options.destination ?? { write: (line: string): void => void process.stderr.write(line) };
+  const raw = options.gathers === true ? new GatheredLines((lines) => given.write(lines)) : given;
   const terminal = options.isTerminal ?? process.stderr.isTTY;
   const text = options.format === "text" || (options.format !== "json" && terminal);
   const { copyTo } = options;
@@ -106,4 +109,29 @@ function fieldText(value: unknown): string {
   if (typeof value === "object" && value !== null && "message" in value) return visibleJson(value.message);
   if (typeof value === "string" && /^[\w./:@+-]+$/.test(value)) return value;
   return visibleJson(value);
+}
+
+/**
+ * Writes the log lines of one turn of the event loop together. A request ends with a line of the access log and one of the audit
+ * log, and each write costs a call to the system that wakes the reader.
+ */
+export class GatheredLines {
+  readonly #write: (text: string) => void;
+  #lines = "";
+  readonly #flush = (): void => {
+    const lines = this.#lines;
+    this.#lines = "";
+    if (lines !== "") this.#write(lines);
+  };
+
+  /** @param write must have written when it returns, because the process may end then */
+  constructor(write: (text: string) => void) {
+    this.#write = write;
+    process.on("exit", this.#flush);
+  }
+
+  write(line: string): void {
+    if (this.#lines === "") setImmediate(this.#flush);
+    this.#lines += line;
+  }
 }

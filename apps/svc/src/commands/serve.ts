@@ -21,6 +21,7 @@ export const serve: RunCommand = async ({ flags, options }) => {
   const logger = createLogger({
     format: config.log.format,
     level: () => live.current.log.level,
+    gathers: true,
     ...(telemetry === undefined ? {} : { copyTo: (line) => telemetry.log(line) }),
   });
   for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
