@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
-import { Findings, type Outcome } from "@devplat/cli";
+import { Findings, flagOf, type Outcome } from "@devplat/cli";
 import { HttpClientError, boundedRequest } from "@devplat/http-client";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
@@ -38,7 +38,10 @@ export const doctor: RunCommand = async ({ flags, options }) => {
       ? { warning: warnings.join("; ") }
       : (loaded.file ?? "no file; defaults and environment");
   });
-  if (config !== undefined) await examine(config, findings);
+  if (config !== undefined && flagOf(options, "bucket")) {
+    const { examineBucket } = await import("./bucket-findings.ts");
+    await examineBucket(config, findings);
+  } else if (config !== undefined) await examine(config, findings);
   return findings.print(options);
 };
 

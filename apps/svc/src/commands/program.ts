@@ -220,7 +220,7 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
   {
     name: "doctor",
     summary: "Look at everything the service depends on; exit code 1 if something is wrong.",
-    options: { json },
+    options: { json, bucket: flagOption("Probe the bucket and read its manifests instead.") },
     load: async () => (await import("./doctor.ts")).doctor,
   },
   {

@@ -41,14 +41,15 @@ export class BucketReport {
     const refused = [...refusals.counts()];
     if (refused.length === 0) return { state: "good", detail: "answers", notes: [] };
     const otherKeys = refusals.otherKeys();
-    const counts = refused.map(([reason, count]) => `${count} ${REFUSED[reason]}`).join(", ");
+    const counts = refused.map(([reason, count]) => `${count} ${REFUSED_MANIFESTS[reason]}`).join(", ");
     const keys = otherKeys.length === 0 ? "" : ` (key ${otherKeys.join(", ")})`;
     const detail = `manifests that are not used: ${counts}${keys}`;
     return { state: "warn", detail, notes: [`object store: ${detail}`] };
   }
 }
 
-const REFUSED = {
+/** Each reason to refuse a manifest, for people. */
+export const REFUSED_MANIFESTS = {
   other_key: "written with another key",
   newer_format: "of a newer version",
   forged: "forged",

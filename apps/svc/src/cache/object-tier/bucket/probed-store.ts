@@ -1,4 +1,4 @@
-import { TimeLimit, messageOf, type Clock, type Logger } from "@devplat/base";
+import { TimeLimit, messageOf, untilAborted, type Clock, type Logger } from "@devplat/base";
 import {
   ObjectStoreError,
   probeStore,
@@ -42,6 +42,7 @@ export interface ProbedStoreParts {
 export class ProbedStore implements ObjectStore {
   readonly #parts: ProbedStoreParts;
   #state: BucketState = { kind: "probing" };
+  #running: Promise<BucketState> | undefined;
 
   readonly get: ObjectStore["get"];
   readonly head: ObjectStore["head"];
@@ -76,8 +77,23 @@ export class ProbedStore implements ObjectStore {
     await this.#parts.guarded.close();
   }
 
-  /** Probes the bucket once. @throws the reason of the signal */
+  /** Probes the bucket once. Callers that come while a probe runs share it. @throws the reason of the signal */
   async probe(signal?: AbortSignal): Promise<BucketState> {
+    this.#running ??= this.#probe(signal).finally(() => (this.#running = undefined));
+    return await untilAborted(this.#running, signal);
+  }
+
+  /** Probes the bucket until it can be used. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    try {
+      while (this.#state.kind !== "usable" && (await this.probe(signal)).kind !== "usable")
+        await this.#parts.clock.sleep(RETRY_MS, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#parts.logger.error({ err: error }, "the bucket could not be probed");
+    }
+  }
+
+  async #probe(signal: AbortSignal | undefined): Promise<BucketState> {
     const { store, prefix, clock, onState } = this.#parts;
     using limit = new TimeLimit(clock, PROBE_LIMIT_MS, ...(signal === undefined ? [] : [signal]));
     let state: BucketState;
@@ -91,16 +107,6 @@ export class ProbedStore implements ObjectStore {
     this.#state = state;
     onState(state);
     return state;
-  }
-
-  /** Probes the bucket until it can be used. Never rejects. */
-  async run(signal: AbortSignal): Promise<void> {
-    try {
-      while (this.#state.kind !== "usable" && (await this.probe(signal)).kind !== "usable")
-        await this.#parts.clock.sleep(RETRY_MS, signal);
-    } catch (error) {
-      if (!signal.aborted) this.#parts.logger.error({ err: error }, "the bucket could not be probed");
-    }
   }
 
   #log(state: BucketState): void {

@@ -1,0 +1,127 @@
+import { silentLogger, systemClock } from "@devplat/base";
+import type { Findings, Outcome } from "@devplat/cli";
+import { probeStore, type ObjectStore, type ProbeRow } from "@devplat/object-store";
+import { repositoryId } from "../access/repository-id.ts";
+import { objectNames, openBucket } from "../assemble/bucket.ts";
+import { objectKeys } from "../assemble/object-keys.ts";
+import { REFUSED_MANIFESTS } from "../cache/object-tier/bucket/bucket-report.ts";
+import { stateOf } from "../cache/object-tier/bucket/probed-store.ts";
+import { MemoryEpochs } from "../cache/object-tier/manifest/epoch-source.ts";
+import type { ManifestKeys } from "../cache/object-tier/manifest/manifest-keys.ts";
+import { ManifestMemory } from "../cache/object-tier/manifest/manifest-memory.ts";
+import { ManifestReader } from "../cache/object-tier/manifest/manifest-reader.ts";
+import { ManifestRefusals } from "../cache/object-tier/manifest/manifest-refusals.ts";
+import { refuseUnusableBucket } from "../config/refusals.ts";
+import type { Config } from "../config/schema.ts";
+import { databaseSettings } from "../storage/database-settings.ts";
+import { noEncryptionKey } from "../storage/encryption-key.ts";
+import { requireCurrent } from "../storage/migration-state.ts";
+import { openDatabase } from "../storage/open-store.ts";
+import type { Store } from "../storage/store.ts";
+
+/** Abilities without which the bucket is used all the same. */
+const NOT_NEEDED: ReadonlySet<string> = new Set([
+  "get with If-None-Match",
+  "list of multipart uploads",
+  "delete with If-Match",
+]);
+/** Concurrent reads of manifests. */
+const CONCURRENT_READS = 8;
+
+/** Probes the bucket, and reads the manifest of each cached repository. */
+export async function examineBucket(config: Config, findings: Findings): Promise<void> {
+  if (config.cache.object_bucket === undefined) {
+    await findings.attempt("bucket", async () => ({ fault: "cache.object_bucket is not set" }));
+    return;
+  }
+  let bucket: ObjectStore | undefined;
+  let keys: ManifestKeys | undefined;
+  let store: Store | undefined;
+  try {
+    await findings.attempt("settings", async () => {
+      refuseUnusableBucket(config);
+      bucket = openBucket(config);
+      return config.cache.object_bucket ?? "";
+    });
+    if (bucket === undefined) return;
+    await probeFindings(bucket, config, findings);
+    await findings.attempt("key of manifests", async () => {
+      store = await openStoreOf(config);
+      keys = await objectKeys(config, store.oneTime);
+      return `id ${keys.currentId}`;
+    });
+    if (keys === undefined || store === undefined) return;
+    const [read, from, by] = [bucket, store, keys];
+    await findings.attempt("manifests", async () => manifestFinding(read, from, by, config));
+  } finally {
+    await bucket?.close();
+    await store?.close();
+  }
+}
+
+async function probeFindings(bucket: ObjectStore, config: Config, findings: Findings): Promise<void> {
+  const prefix = config.cache.storage_path?.replaceAll(/^\/+|\/+$/g, "") ?? "";
+  const abilities = await probeStore(bucket, { ...(prefix !== "" && { prefix }) });
+  for (const row of abilities.rows) await findings.attempt(row.ability, async () => abilityOutcome(row));
+  await findings.attempt("bucket", async () => {
+    const state = stateOf(abilities);
+    return state.kind === "unusable" ? { fault: `cannot be used: ${state.reason}` } : "can be used";
+  });
+}
+
+function abilityOutcome({ ability, result, permission, reason }: ProbeRow): Outcome {
+  if (result === "yes") return "yes";
+  const told =
+    permission === undefined ? [result, reason] : [result, `the permission ${permission} is missing`];
+  const text = told.filter((each) => each !== undefined).join(": ");
+  return NOT_NEEDED.has(ability) ? { warning: text } : { fault: text };
+}
+
+async function openStoreOf(config: Config): Promise<Store> {
+  const { key, key_previous: previous } = config.encryption;
+  const database = await openDatabase(databaseSettings(config));
+  try {
+    requireCurrent(await database.state());
+    return await database.store(async () => {
+      if (key === undefined) throw noEncryptionKey();
+      return { current: key, previous };
+    });
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+async function manifestFinding(
+  bucket: ObjectStore,
+  store: Store,
+  keys: ManifestKeys,
+  config: Config,
+): Promise<Outcome> {
+  const epochs = new MemoryEpochs();
+  const refusals = new ManifestRefusals({ logger: silentLogger, onRefused: () => undefined });
+  const reader = new ManifestReader({
+    store: bucket,
+    names: objectNames(config, keys),
+    hostUrl: config.host.url,
+    keys,
+    epochs,
+    memory: new ManifestMemory(epochs),
+    refusals,
+    clock: systemClock,
+  });
+  const ids = (await store.cachedRepositories.list()).map(({ owner, name }) => repositoryId(owner, name));
+  let found = 0;
+  for (let start = 0; start < ids.length; start += CONCURRENT_READS) {
+    const some = ids.slice(start, start + CONCURRENT_READS);
+    const read = await Promise.all(some.map(async (id) => reader.read(id)));
+    found += read.filter(({ etag }) => etag !== undefined).length;
+  }
+  const all = `${found} of ${ids.length} cached repositories have one`;
+  const refused = [...refusals.counts()].map(([reason, count]) => `${count} ${REFUSED_MANIFESTS[reason]}`);
+  if (refused.length === 0) return all;
+  const others = refusals.otherKeys();
+  const otherKeys =
+    others.length === 0 ? "" : ` (key ${others.join(", ")}: set cache.object_key_previous to it)`;
+  return { warning: `${all}; not readable: ${refused.join(", ")}${otherKeys}` };
+}
