@@ -91,10 +91,10 @@ describe("svc command line", { timeout: 240_000 }, () => {
       /^svc: encryption\.key \(SVC_ENCRYPTION_KEY\) is not set\nGenerate one with: openssl rand -hex 32\n$/,
     ],
     [
-      "an unusable part",
-      { SVC_CACHE_OBJECT_BUCKET: "b" },
+      "half of the credentials of a bucket",
+      { SVC_CACHE_OBJECT_BUCKET: "bucket", SVC_CACHE_OBJECT_ACCESS_KEY_ID: "id" },
       2,
-      /^svc: cache\.object_bucket is set, but this version does not have that part yet[^\n]*\n$/,
+      /^svc: cache\.object_access_key_id and [^\n]*\n$/,
     ],
     [
       "an open address in development mode",

@@ -45,6 +45,8 @@ it(`svc starts with at most ${MAX_MODULES} modules, none of pages, API or YAML`,
     "pg",
     "apps/svc/src/admin-ui",
     "apps/svc/src/api-proxy",
+    "apps/svc/src/cache/object-tier/uploads",
+    "packages/object-store/src",
   ];
   assert.deepEqual(
     late.filter((owner) => owners.has(owner)),

@@ -13,6 +13,7 @@ async function states(options: Partial<HealthOptions>): Promise<Record<string, s
     activity: new Activity(systemClock),
     ping: async () => undefined,
     cacheFolder: undefined,
+    bucket: undefined,
     certificateEnd: () => undefined,
     codeHost: "code.example",
     clock: systemClock,

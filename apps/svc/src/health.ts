@@ -1,6 +1,7 @@
 import { statfs } from "node:fs/promises";
 import { setTimeout as after } from "node:timers/promises";
 import type { Clock } from "@devplat/base";
+import type { BucketReport } from "./cache/object-tier/bucket/bucket-report.ts";
 import type { Activity } from "./telemetry/activity.ts";
 
 /** Milliseconds that the database has to respond: a user waits for a page. */
@@ -23,6 +24,8 @@ export interface HealthOptions {
   readonly ping: () => Promise<void>;
   /** Undefined: the cache is off. */
   readonly cacheFolder: string | undefined;
+  /** Undefined: no bucket is configured. */
+  readonly bucket: Pick<BucketReport, "look"> | undefined;
   /** End of the certificate that expires first; undefined: this service has no TLS listener. */
   readonly certificateEnd: () => Date | undefined;
   /** Its host name, with the port. */
@@ -45,6 +48,7 @@ export class Health {
       await this.#database(),
       this.#codeHost(),
       await this.#cache(),
+      ...this.#bucket(),
       ...(certificate === undefined ? [] : [certificate]),
     ];
   }
@@ -91,6 +95,18 @@ export class Health {
     } catch {
       return { name, state: "bad", detail: "its folder cannot be read" };
     }
+  }
+
+  /** Lines for `/readyz` about parts that do not work, although the service is ready. */
+  notes(): readonly string[] {
+    return this.#options.bucket?.look().notes ?? [];
+  }
+
+  #bucket(): readonly HealthItem[] {
+    const { bucket } = this.#options;
+    if (bucket === undefined) return [];
+    const { state, detail } = bucket.look();
+    return [{ name: "Object store", state, detail }];
   }
 
   #certificate(): HealthItem | undefined {

@@ -1,3 +1,4 @@
+import type { BucketFigures } from "../cache/policy.ts";
 import { z } from "zod";
 import { DEFAULT_TIMEOUT_SECONDS } from "../administration/repositories/cached-repositories.ts";
 import type { Repositories, RepositoryState } from "../administration/repositories/repositories.ts";
@@ -26,6 +27,19 @@ export const repositorySchema = z
     updated_at: time,
     stats: z.strictObject({
       size_bytes: z.int().meta({ description: "Bytes on disk of the stored responses and packs" }),
+      bucket: z
+        .strictObject({
+          size_bytes: z
+            .int()
+            .nullable()
+            .meta({ description: "Bytes of all its objects; null: it was not used since the start" }),
+          responses: z.int(),
+          packs: z.int(),
+          waiting: z.int().meta({ description: "Uploads that wait or run" }),
+          waiting_bytes: z.int(),
+        })
+        .nullable()
+        .meta({ description: "Data in the bucket; null: none is configured" }),
       response_files: z.int(),
       packs: z.int(),
       hits: z.int(),
@@ -153,6 +167,7 @@ function repositoryView({ stats, ...record }: RepositoryState): z.output<typeof 
     updated_at: isoTime(record.updatedAt),
     stats: {
       size_bytes: stats.sizeBytes,
+      bucket: bucketView(stats.bucket),
       response_files: stats.responseFiles,
       packs: stats.packs,
       hits: stats.hits,
@@ -162,4 +177,10 @@ function repositoryView({ stats, ...record }: RepositoryState): z.output<typeof 
       last_error: stats.lastError ?? null,
     },
   };
+}
+
+function bucketView(bucket: BucketFigures | undefined): z.output<typeof repositorySchema>["stats"]["bucket"] {
+  if (bucket === undefined) return null;
+  const { sizeBytes, responses, packs, waiting, waitingBytes } = bucket;
+  return { size_bytes: sizeBytes ?? null, responses, packs, waiting, waiting_bytes: waitingBytes };
 }

@@ -82,6 +82,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     activity,
     ping: async () => store.ping(),
     cacheFolder: undefined,
+    bucket: undefined,
     certificateEnd: () => undefined,
     codeHost: "code.example",
     clock,

@@ -161,6 +161,7 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
     assets,
     renderMetrics: parts.renderMetrics,
     metricsPublic: config.metrics.public,
+    readyNotes: () => parts.health.notes(),
     notReady: async () => {
       if (parts.isStopping()) return "the service is stopping";
       return (await parts.health.databaseAnswers()) ? undefined : "the database does not answer";

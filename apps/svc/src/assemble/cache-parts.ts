@@ -23,10 +23,14 @@ import type { CachePolicies } from "../cache/policy.ts";
 import { RepositoryRegistry } from "../cache/repository-registry.ts";
 import { RepositoryReset } from "../cache/repository-reset.ts";
 import { FileResponseStore } from "../cache/responses/file-response-store.ts";
-import { HANDED_FOLDER, RESPONSES_FOLDER, ResponseFolders } from "../cache/responses/response-folders.ts";
+import {
+  HANDED_FOLDER,
+  RESPONSES_FOLDER,
+  ResponseFolders,
+  UPLOADS_FOLDER,
+} from "../cache/responses/response-folders.ts";
 import { ResponseRecorder } from "../cache/responses/response-recorder.ts";
 import { Slices } from "../cache/responses/slices.ts";
-import { UPLOADS_FOLDER } from "../cache/object-tier/uploads/upload-journal.ts";
 import { Warmer, type WarmerOptions } from "../cache/warming/warmer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 

@@ -11,6 +11,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { InstallationCredentials } from "../identity/apps/installation-credentials.ts";
 import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { buildCache, type CacheParts } from "./cache-parts.ts";
+import type { ObjectStorage } from "./object-storage.ts";
 
 const MEGABYTE = 1024 * 1024;
 
@@ -18,6 +19,8 @@ export interface CacheAssemblyOptions {
   readonly config: Config;
   /** Absolute. */
   readonly storagePath: string;
+  /** Undefined: no bucket is configured. */
+  readonly objectStorage: (Pick<ObjectStorage, "build"> & { readonly localBytes: number }) | undefined;
   readonly repositories: CachedRepositories;
   readonly installations: InstallationCredentials;
   readonly connections: UpstreamConnections;
@@ -51,7 +54,11 @@ export function assembleCache(options: CacheAssemblyOptions): CacheAssembly {
     firstByteMs: FIRST_BYTE_MS,
     fill: cache.fill,
     fillMaxBytes: cache.fill_max_mb * MEGABYTE,
-    maxTotalBytes: (cache.max_total_size_mb ?? Infinity) * MEGABYTE,
+    maxTotalBytes: Math.min(
+      (cache.max_total_size_mb ?? Infinity) * MEGABYTE,
+      options.objectStorage?.localBytes ?? Infinity,
+    ),
+    objectTier: options.objectStorage?.build,
     dropUnusedAfterMs: cache.drop_unused_after || Infinity,
     detectCollisions: cache.detect_sha1_collisions,
     repackIdleMs: cache.repack_idle_seconds * 1000,

@@ -1,7 +1,8 @@
+import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import { systemClock, type Logger } from "@devplat/base";
 import { assembleCache } from "./cache.ts";
-import { assembleCoordination } from "./coordination.ts";
+import { assembleCoordination, assembleEpochs } from "./coordination.ts";
 import { allowedLogins, assembleIdentity } from "./identity.ts";
 import { AuditRecorder } from "../audit/audit-recorder.ts";
 import { BRAND } from "../brand.ts";
@@ -23,6 +24,7 @@ import type { CertificateFiles, TlsIdentities } from "../http/server/tls-identit
 import { Late } from "../late.ts";
 import { LateAdministration } from "./late-administration.ts";
 import { Listening } from "./listeners.ts";
+import type { ObjectStorage, ObjectStorageOptions } from "./object-storage.ts";
 import { OwnAddress } from "../own-address.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { encryptionKeys } from "../storage/encryption-key.ts";
@@ -45,6 +47,8 @@ export interface AssemblyOptions {
   readonly version: string;
   /** Sockets that a service manager opened. They replace the configured addresses. */
   readonly sockets?: ActivatedSockets;
+  /** Whether a bucket that cannot be used refuses the start. Default false. */
+  readonly requireObjectStore?: boolean;
   /** Undefined: traces are not exported. */
   readonly telemetry?: OpenTelemetry | undefined;
   readonly logger: Logger;
@@ -75,6 +79,7 @@ export async function assemble({
   migrate,
   version,
   sockets = NO_SOCKETS,
+  requireObjectStore = false,
   telemetry,
   logger,
 }: AssemblyOptions): Promise<Service> {
@@ -132,9 +137,18 @@ export async function assemble({
     config.server.accel === undefined
       ? undefined
       : await (await import("./accel.ts")).assembleAccel(config, storagePath, logger);
+  const epochs = assembleEpochs({ config, store, storagePath, logger }, async (owner, name) =>
+    cache.service.purge(owner, name),
+  );
+  // Loaded only where it is configured.
+  const objectStorage =
+    config.cache.enabled && config.cache.object_bucket !== undefined
+      ? await assembleObjectTier({ config, store, epochs, storagePath, metrics, clock, logger })
+      : undefined;
   const cache = assembleCache({
     config,
     storagePath,
+    objectStorage,
     repositories,
     installations: identity.installations,
     connections,
@@ -143,10 +157,10 @@ export async function assemble({
     clock,
     logger,
   });
-  const { epochs, changes, maintenance } = assembleCoordination({
+  const { changes, maintenance } = assembleCoordination({
     config,
     store,
-    storagePath,
+    epochs,
     repositories,
     cache: cache.service,
     clock,
@@ -207,6 +221,7 @@ export async function assemble({
         activity,
         ping: async () => store.ping(),
         cacheFolder: config.cache.enabled ? storagePath : undefined,
+        bucket: objectStorage?.report,
         certificateEnd: () => tls?.notAfter,
         codeHost: new URL(config.host.url).host,
         clock,
@@ -269,6 +284,7 @@ export async function assemble({
     async (signal) =>
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
     ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.service.run(signal)] : []),
+    ...(objectStorage === undefined ? [] : [async (signal: AbortSignal) => objectStorage.run(signal)]),
   ];
   // A subscriber that can refuse comes first.
   live.subscribe((next) => {
@@ -299,6 +315,7 @@ export async function assemble({
       const metricsAddress = sockets.metrics ?? config.metrics.listen;
       const loopbackOnly = developmentMode && !config.dev.mode_unsafe;
       try {
+        if (requireObjectStore) await objectStorage?.require();
         if (config.cache.enabled) await cache.service.prepare();
         await changes.start();
         // The listener asks for the base address when it is made; port 0 is known only after.
@@ -326,8 +343,10 @@ export async function assemble({
     async stop() {
       stopping = true;
       const ended = administration.close();
+      const drained = clock.monotonic() + config.server.drain_seconds * 1000;
       await main.close(config.server.drain_seconds * 1000);
       await ended;
+      await cache.service.drain(Math.max(0, drained - clock.monotonic()));
       abort.abort();
       await running.catch((error: unknown) => logger.error({ err: error }, "a background part failed"));
       await epochs.settled();
@@ -338,6 +357,7 @@ export async function assemble({
       await connections.close();
       await cache.warmUpstream.close();
       await metricsListening.close(0);
+      await objectStorage?.close();
       await audit.flush();
       await store.close();
     },
@@ -346,6 +366,19 @@ export async function assemble({
 
 function certificateFiles({ tls }: Config): CertificateFiles[] {
   return tls.certificates.map(({ cert_file, key_file }) => ({ certFile: cert_file, keyFile: key_file }));
+}
+
+/** The folder is made first, because its disk sets the limit of the local cache. */
+async function assembleObjectTier({
+  storagePath,
+  ...options
+}: Omit<ObjectStorageOptions, "localPath"> & { readonly storagePath: string }): Promise<
+  ObjectStorage & { readonly localBytes: number }
+> {
+  const { assembleObjectStorage, localLimit } = await import("./object-storage.ts");
+  await mkdir(storagePath, { recursive: true, mode: 0o700 });
+  const storage = await assembleObjectStorage({ ...options, localPath: storagePath });
+  return { ...storage, localBytes: await localLimit(options.config, storagePath) };
 }
 
 /** Loaded only by a service that has certificates. */

@@ -25,6 +25,8 @@ export interface ManagementOptions {
   readonly metricsPublic: boolean;
   /** The reason why the service should get no requests; undefined: it should. */
   readonly notReady: () => Promise<string | undefined>;
+  /** Lines about parts that do not work although the service is ready. */
+  readonly readyNotes: () => readonly string[];
   /** Only loopback Hosts and the base address are answered (development mode: no login protects it). */
   readonly ownHostsOnly: boolean;
   readonly audit: AuditTrail;
@@ -64,7 +66,9 @@ export function managementListener(
   app.get("/healthz", (context) => context.text("ok\n"));
   app.get("/readyz", async (context) => {
     const reason = await options.notReady();
-    if (reason === undefined) return context.text("ready\n");
+    if (reason === undefined) {
+      return context.text(["ready", ...options.readyNotes()].map((line) => `${line}\n`).join(""));
+    }
     return context.text(`not ready: ${reason}\n`, 503, { "Retry-After": DATABASE_RETRY_SECONDS });
   });
 

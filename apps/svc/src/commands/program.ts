@@ -49,7 +49,10 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
   {
     name: "serve",
     summary: "Run the service until SIGTERM or SIGINT.",
-    options: { migrate: flagOption("Prepare the database first.") },
+    options: {
+      migrate: flagOption("Prepare the database first."),
+      "require-object-store": flagOption("Refuse the start if the configured bucket cannot be used."),
+    },
     load: async () => (await import("./serve.ts")).serve,
   },
   {

@@ -16,6 +16,8 @@ export const list = listCommand<Repository>(PATH, {
   TIMEOUT: (each) => `${each.timeout_seconds}s`,
   LIMIT: (each) => (each.max_cache_size_mb === null ? "none" : `${each.max_cache_size_mb}MB`),
   BYTES: ({ stats }) => String(stats.size_bytes),
+  BUCKET: ({ stats: { bucket } }) => (bucket === null ? "-" : String(bucket.size_bytes ?? "?")),
+  WAITING: ({ stats: { bucket } }) => (bucket === null ? "-" : String(bucket.waiting)),
   HITS: ({ stats }) => String(stats.hits),
   MISSES: ({ stats }) => String(stats.misses),
 });

@@ -29,6 +29,7 @@ export const serve: RunCommand = async ({ flags, options }) => {
   const service = await assemble({
     live,
     migrate: flagOf(options, "migrate"),
+    requireObjectStore: flagOf(options, "require-object-store"),
     version,
     sockets,
     telemetry,

@@ -6,23 +6,12 @@ import { configSchema, type Config } from "./schema.ts";
 /** 64 random digits hold fewer different ones less than once in a million. */
 const LEAST_DIGITS = 9;
 
-/** Keys of the documented interface whose part this version does not have. Ignoring them would be worse than a refusal. */
-const NOT_YET: readonly { readonly key: string; readonly isSet: (config: Config) => boolean }[] = [
-  { key: "cache.object_bucket", isSet: ({ cache }) => cache.object_bucket !== undefined },
-  { key: "cache.object_region", isSet: ({ cache }) => cache.object_region !== undefined },
-  { key: "cache.object_endpoint", isSet: ({ cache }) => cache.object_endpoint !== undefined },
-];
-
 /**
  * Refuses configurations that are well-formed, but must not be started with.
  *
  * @throws SvcError `config_refused`, one line
  */
 export function refuseUnusable(config: Config): void {
-  const early = NOT_YET.find(({ isSet }) => isSet(config));
-  if (early !== undefined) {
-    throw refused(`${early.key} is set, but this version does not have that part yet: remove it to start`);
-  }
   refuseUnusableBucket(config);
   const { client_id: clientId, client_secret: clientSecret } = config.host;
   if ((clientId === undefined) !== (clientSecret === undefined)) {

@@ -1,5 +1,6 @@
 import { html, type Html } from "@devplat/web-kit";
 import { DEFAULT_TIMEOUT_SECONDS } from "../../administration/repositories/cached-repositories.ts";
+import type { BucketFigures } from "../../cache/policy.ts";
 import type { RepositoryState } from "../../administration/repositories/repositories.ts";
 import type { CachedRepositoryRecord } from "../../storage/store.ts";
 import { cacheFigures } from "../common/cache-figures.ts";
@@ -165,6 +166,7 @@ function showRow(record: RepositoryState, { now }: RepositoriesPageOptions): Htm
       <div>
         ${formatBytes(stats.sizeBytes)}
         <div class="small muted">${stats.responseFiles} ${stats.responseFiles === 1 ? "file" : "files"}</div>
+        ${showBucket(stats.bucket)}
       </div>
     </td>
     <td data-label="Hits" class="nowrap">
@@ -260,4 +262,13 @@ export function deletePage(record: RepositoryState): Page {
       </form>
     </div>`,
   };
+}
+
+/** Data of a repository in the bucket, and on its way there. */
+function showBucket(bucket: BucketFigures | undefined): Html | "" {
+  if (bucket === undefined) return "";
+  const { sizeBytes, waiting, waitingBytes } = bucket;
+  const size = sizeBytes === undefined ? "not read since the start" : formatBytes(sizeBytes);
+  return html`<div class="small muted">bucket: ${size}</div>
+    ${waiting === 0 ? "" : html`<div class="small muted">${waiting} waiting for upload, ${formatBytes(waitingBytes)}</div>`}`;
 }

@@ -10,6 +10,8 @@ import type { RepositoryId } from "../../access/repository-id.ts";
 export const RESPONSES_FOLDER = "_responses";
 /** The folder under `cache.storage_path` from which a web server in front sends; no owner can have this name. */
 export const HANDED_FOLDER = "_accel";
+/** The folder with the list of uploads to the bucket; no owner can have this name. */
+export const UPLOADS_FOLDER = "_uploads";
 export const CORRUPT_SUFFIX = ".corrupt~";
 /** Folder into which data is moved before it is removed. No owner can have this name. */
 const REMOVED_FOLDER = ".removed~";

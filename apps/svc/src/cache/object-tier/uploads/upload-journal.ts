@@ -2,10 +2,9 @@ import { mkdir, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { TEMPORARY_SUFFIX, folderNames, ifExists } from "@devplat/base";
 import { readSealed, writeSealed } from "@devplat/base/sealed-file";
+import { UPLOADS_FOLDER } from "../../responses/response-folders.ts";
 import { decodeJob, encodeJob, jobName, type UploadJob } from "./upload-job.ts";
 
-/** The folder of the journal under `cache.local_path`. No owner can have this name. */
-export const UPLOADS_FOLDER = "_uploads";
 const JOB_FILE = /^[0-9a-f]{40}\.json$/;
 
 /** Jobs on disk: one sealed file for each. A job is removed when it is complete, so a crash repeats it. */

@@ -7,7 +7,8 @@ import { ObjectStoreError } from "@devplat/object-store";
 import { tempFolder, until } from "@devplat/testkit";
 import { repositoryId } from "../../../access/repository-id.ts";
 import { FaultLog } from "../../fault-log.ts";
-import { UPLOADS_FOLDER, UploadJournal } from "./upload-journal.ts";
+import { UPLOADS_FOLDER } from "../../responses/response-folders.ts";
+import { UploadJournal } from "./upload-journal.ts";
 import type { UploadJob } from "./upload-job.ts";
 import { UploadQueue, type UploadQueueOptions } from "./upload-queue.ts";
 
