@@ -6,11 +6,13 @@ import { memoryStore } from "../../apps/svc/src/storage/memory.test-kit.ts";
 import { repositoryId } from "../../apps/svc/src/access/repository-id.ts";
 import { buildObjectTier } from "../../apps/svc/src/assemble/object-tier.ts";
 import { startTestBucket, type TestBucket } from "../../apps/svc/src/cache/object-tier/bucket.test-kit.ts";
+import { SOLE_MAINTAINER } from "../../apps/svc/src/cache/object-tier/maintenance/maintainer.ts";
 import { openManifests } from "../../apps/svc/src/cache/object-tier/manifest/manifest.test-kit.ts";
 import type { Manifest } from "../../apps/svc/src/cache/object-tier/manifest/manifest.ts";
 import { startStand, type Stand, type StandOptions } from "./svc-git-stand.ts";
 
 const MEGABYTE = 2 ** 20;
+const HOUR_MS = 3_600_000;
 
 /** A stand with a bucket behind its cache, and uploads that run. */
 export interface ObjectStand extends Stand {
@@ -69,6 +71,9 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
           firstByteMs: timeoutMs,
           uploadParallel: 4,
           queueBytes: 1000 * MEGABYTE,
+          // Requests to the bucket are counted, so nothing happens in the background by itself.
+          maintainer: SOLE_MAINTAINER,
+          readIntervalMs: HOUR_MS,
         },
         inputs,
       );

@@ -1,7 +1,14 @@
 import type { Clock, Logger } from "@devplat/base";
-import { FileMirrorStorage, IdleDetector, createMirrorSet, createMirrorThreads } from "@devplat/git-mirror";
+import {
+  FileMirrorStorage,
+  IdleDetector,
+  createMirrorSet,
+  createMirrorThreads,
+  type Mirror,
+  type MirrorSet,
+} from "@devplat/git-mirror";
 import { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
-import { isStorable } from "../access/repository-id.ts";
+import { isStorable, type RepositoryId } from "../access/repository-id.ts";
 import { BRAND } from "../brand.ts";
 import { BackgroundWork } from "../cache/background-work.ts";
 import { CacheService } from "../cache/cache-service.ts";
@@ -37,6 +44,9 @@ import type { Metrics } from "../telemetry/metrics.ts";
 /** Parts of the cache that the object tier uses. */
 export interface ObjectTierInputs {
   readonly local: FileResponseStore;
+  readonly mirrors: { of(id: RepositoryId): Mirror };
+  /** `cache.prune_unreachable_after` */
+  readonly pruneAfterMs: number;
   readonly repositories: RepositoryRegistry;
   readonly policies: CachePolicies;
   readonly faults: FaultLog;
@@ -136,6 +146,8 @@ export function buildCache(settings: CacheSettings): CacheParts {
   });
   const tier = settings.objectTier?.({
     local,
+    mirrors: { of: (id) => set.mirrors.of(id) },
+    pruneAfterMs: settings.pruneAfterMs,
     repositories,
     policies,
     faults,
@@ -147,12 +159,14 @@ export function buildCache(settings: CacheSettings): CacheParts {
   });
   const responses = tier?.responses ?? local;
   const recorder = new ResponseRecorder({ responses, faults, policies, metrics });
-  const set = createMirrorSet({
+  const set: MirrorSet = createMirrorSet({
     storage,
     threads,
     clock,
     idle,
     pruneAfterMs: settings.pruneAfterMs,
+    mayRepack: async (id) => tier === undefined || (await tier.mirrors.mayRepack(id)),
+    onChanged: (id, change) => tier?.mirrors.changed(id, change),
     onRepackFailure: async (key, error) => mirrorFaults.repackFailed(key, error),
     onDamagedIndex: (path) => {
       const what = "an index of stored packs is damaged; it is moved away and made again";
@@ -178,7 +192,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     responder,
     threads,
     missingObjects,
-    source: undefined,
+    source: tier?.mirrors.source,
     filler,
     repositories,
     faults: mirrorFaults,

@@ -1,12 +1,21 @@
 import type { ObjectStore } from "@devplat/object-store";
-import { isStorable } from "../access/repository-id.ts";
+import { isStorable, repositoryId, type RepositoryId } from "../access/repository-id.ts";
+import { BucketMaintainer } from "../cache/object-tier/maintenance/bucket-maintainer.ts";
+import type { Maintainer } from "../cache/object-tier/maintenance/maintainer.ts";
+import { OrphanCollector } from "../cache/object-tier/maintenance/orphan-collector.ts";
 import type { ManifestStore } from "../cache/object-tier/manifest/manifest-store.ts";
-import type { ObjectNames } from "../cache/object-tier/object-names.ts";
+import { Hydrations } from "../cache/object-tier/mirror/hydrations.ts";
+import { MirrorSync } from "../cache/object-tier/mirror/mirror-sync.ts";
+import { MirrorTier } from "../cache/object-tier/mirror/mirror-tier.ts";
+import { MIRROR_JOB, MirrorUpload } from "../cache/object-tier/mirror/mirror-upload.ts";
+import { PackUploads } from "../cache/object-tier/mirror/pack-upload.ts";
+import { newPackName, type ObjectNames } from "../cache/object-tier/object-names.ts";
 import { ObjectTier } from "../cache/object-tier/object-tier.ts";
 import { BucketResponses } from "../cache/object-tier/responses/bucket-responses.ts";
 import { RESPONSE_JOB, ResponseUpload } from "../cache/object-tier/responses/response-upload.ts";
 import { ResponseUses } from "../cache/object-tier/responses/response-uses.ts";
 import { CheckedObjects } from "../cache/object-tier/slices/checked-objects.ts";
+import { CheckedUploads } from "../cache/object-tier/slices/checked-uploads.ts";
 import { TieredResponseStore } from "../cache/object-tier/tiered-response-store.ts";
 import { BucketReset, RESET_JOB, type PurgeEpochs } from "../cache/object-tier/uploads/bucket-reset.ts";
 import { UploadJournal } from "../cache/object-tier/uploads/upload-journal.ts";
@@ -30,12 +39,18 @@ export interface ObjectTierSettings {
   readonly uploadParallel: number;
   /** `cache.object_queue_mb`, in bytes. */
   readonly queueBytes: number;
+  /** Leases of the common database. Undefined: leases are objects in the bucket. */
+  readonly maintainer?: Maintainer | undefined;
+  /** Milliseconds between two reads of the manifests of repositories in use. Default 30 seconds. */
+  readonly readIntervalMs?: number;
+  /** Whether the store honours `If-Match` at a delete. Default false. */
+  readonly deletesWithCondition?: boolean;
 }
 
 /** Builds the bucket behind the local cache. */
 export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTierInputs): ObjectTier {
   const { store, names, manifests, epochs, writer } = settings;
-  const { local, repositories, policies, faults, work, metrics, clock, stopping } = inputs;
+  const { local, mirrors, repositories, policies, faults, work, metrics, clock, stopping } = inputs;
   const bucket = new BucketResponses({ manifests, epochs, policies, now: () => store.now() });
   const queue = new UploadQueue(
     { journal: new UploadJournal(settings.localPath), epochs, faults, clock },
@@ -48,11 +63,62 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
   const reset = new BucketReset({ manifests, epochs, queue });
   queue.register(RESPONSE_JOB, new ResponseUpload({ local, bucket, store, names, writer }));
   queue.register(RESET_JOB, reset);
+  const objects = new CheckedObjects(store, names);
+  const uploads = new PackUploads({
+    target: new CheckedUploads(store, names),
+    newName: (pack) => newPackName(pack, writer),
+    clock,
+  });
+  const sync = new MirrorSync({
+    mirrors,
+    manifests,
+    source: objects,
+    uploads,
+    epochs,
+    shown: (id) => repositories.of(id).tips.recent().refs.values(),
+    pruneAfterMs: inputs.pruneAfterMs,
+    clock,
+  });
+  queue.register(MIRROR_JOB, new MirrorUpload(sync));
+  const isPurging = (id: RepositoryId): boolean => reset.isPending(id);
+  const hydrations = new Hydrations({ sync, isPurging, faults, clock, stopping });
+  const leases =
+    settings.maintainer === undefined
+      ? new BucketMaintainer({ store, names, manifests, instance: writer, clock })
+      : undefined;
+  const maintainer = settings.maintainer ?? leases!;
+  const mirrorTier = new MirrorTier(
+    {
+    sync,
+    hydrations,
+    maintainer,
+    manifests,
+    mirrors,
+    queue,
+    repositories,
+    faults,
+    clock,
+  },
+    { readIntervalMs: settings.readIntervalMs },
+  );
+  const collector = new OrphanCollector(
+    {
+      store,
+      names,
+      manifests,
+      epochs,
+      maintainer,
+      repositories: () => policies.all().map(({ owner, name }) => repositoryId(owner, name)),
+      faults,
+      clock,
+    },
+    { deletesWithCondition: settings.deletesWithCondition === true },
+  );
   const uses = new ResponseUses(bucket, faults, clock);
   const responses = new TieredResponseStore({
     local,
     bucket,
-    objects: new CheckedObjects(store, names),
+    objects,
     queue,
     reset,
     uses,
@@ -64,5 +130,16 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
     firstByteMs: settings.firstByteMs,
     stopping,
   });
-  return new ObjectTier({ responses, manifests, bucket, queue, uses, faults, metrics });
+  return new ObjectTier({
+    responses,
+    mirrors: mirrorTier,
+    collector,
+    leases,
+    manifests,
+    bucket,
+    queue,
+    uses,
+    faults,
+    metrics,
+  });
 }

@@ -74,7 +74,7 @@ export class Mirrors {
       threads,
       onDamagedIndex,
       onChanged: (change) => {
-        if (change.kind !== "repacked") maintenance.schedule(id, mirror);
+        if (change.kind === "filled" || change.kind === "adopted") maintenance.schedule(id, mirror);
         onChanged(id, change);
       },
     });
@@ -84,5 +84,6 @@ export class Mirrors {
   #forget(id: RepositoryId): void {
     this.#mirrors.get(id.key)?.close();
     this.#mirrors.delete(id.key);
+    this.#parts.onChanged(id, { kind: "removed" });
   }
 }

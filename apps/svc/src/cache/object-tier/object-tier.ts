@@ -4,7 +4,10 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import type { FaultLog } from "../fault-log.ts";
 import type { BucketFigures, CachePolicy } from "../policy.ts";
 import type { ResponseStore } from "../responses/response-store.ts";
+import type { BucketMaintainer } from "./maintenance/bucket-maintainer.ts";
+import type { OrphanCollector } from "./maintenance/orphan-collector.ts";
 import type { ManifestStore } from "./manifest/manifest-store.ts";
+import type { MirrorTier } from "./mirror/mirror-tier.ts";
 import type { BucketResponses } from "./responses/bucket-responses.ts";
 import { bytesOf } from "./responses/listed-responses.ts";
 import { RESPONSE_JOB } from "./responses/response-upload.ts";
@@ -14,6 +17,10 @@ import type { UploadQueue } from "./uploads/upload-queue.ts";
 export interface ObjectTierParts {
   /** Responses of both tiers. */
   readonly responses: ResponseStore;
+  readonly mirrors: MirrorTier;
+  readonly collector: OrphanCollector;
+  /** Keeps leases in the bucket. Undefined: a database does. */
+  readonly leases: BucketMaintainer | undefined;
   readonly manifests: Pick<ManifestStore, "known">;
   readonly bucket: BucketResponses;
   readonly queue: UploadQueue;
@@ -25,11 +32,13 @@ export interface ObjectTierParts {
 /** The bucket behind the local cache, as the rest of the cache sees it. */
 export class ObjectTier {
   readonly responses: ResponseStore;
+  readonly mirrors: MirrorTier;
   readonly #parts: ObjectTierParts;
 
   constructor(parts: ObjectTierParts) {
     this.#parts = parts;
     this.responses = parts.responses;
+    this.mirrors = parts.mirrors;
   }
 
   /** Reads what the last run has left. Call it once, before the first request. @throws a system error */
@@ -37,10 +46,16 @@ export class ObjectTier {
     await this.#parts.queue.restore();
   }
 
-  /** Uploads in the background until the signal fires. Never rejects. */
+  /** Uploads, follows other instances and collects in the background until the signal fires. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { queue, uses } = this.#parts;
-    await Promise.all([queue.run(signal), uses.run(signal)]);
+    const { queue, uses, mirrors, collector, leases } = this.#parts;
+    await Promise.all([
+      queue.run(signal),
+      uses.run(signal),
+      mirrors.run(signal),
+      collector.run(signal),
+      leases?.run(signal),
+    ]);
   }
 
   /** Gives uploads a last chance, while {@link run} still runs. @param ms maximum time */
@@ -48,8 +63,9 @@ export class ObjectTier {
     await this.#parts.queue.drain(ms);
   }
 
-  /** Waits for writes of the list of uploads. */
+  /** Waits for writes of the list of uploads, and for transfers that requests began. */
   async settled(): Promise<void> {
+    await this.#parts.mirrors.settled();
     await this.#parts.queue.settled();
   }
 

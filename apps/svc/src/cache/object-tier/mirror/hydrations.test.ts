@@ -31,6 +31,7 @@ function testHydrations(pull: (options: PullOptions) => Promise<PullResult>) {
         return await pull(options);
       },
     },
+    isPurging: () => false,
     faults: { once: (_, error) => void faults.push(error) },
     clock,
     stopping: new AbortController().signal,

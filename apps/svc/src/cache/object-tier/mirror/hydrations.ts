@@ -17,6 +17,8 @@ const LOOK_MS = 250;
 
 export interface HydrationsParts {
   readonly sync: Pick<MirrorSync, "pull">;
+  /** Whether the bucket may still have purged data. */
+  readonly isPurging: (id: RepositoryId) => boolean;
   readonly faults: Pick<FaultLog, "once">;
   readonly clock: Clock;
   /** Fires when the service stops. */
@@ -41,7 +43,8 @@ export class Hydrations implements MirrorSource {
   }
 
   async refresh(id: RepositoryId, waitMs: number): Promise<boolean> {
-    if (this.#parts.stopping.aborted || this.#failed.get(id.key) === true) return false;
+    const { stopping, isPurging } = this.#parts;
+    if (stopping.aborted || this.#failed.get(id.key) === true || isPurging(id)) return false;
     const hydration = this.#running.get(id.key) ?? this.#begin(id);
     return await this.#wait(hydration, waitMs);
   }

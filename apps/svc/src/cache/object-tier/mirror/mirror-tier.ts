@@ -28,12 +28,19 @@ export interface MirrorTierParts {
   readonly clock: Clock;
 }
 
+export interface MirrorTierOptions {
+  /** Milliseconds between two reads of the manifests of repositories in use. Default {@link READ_INTERVAL_MS}. */
+  readonly readIntervalMs?: number | undefined;
+}
+
 /** Mirrors behind which the bucket has the packs that instances share. */
 export class MirrorTier {
   readonly #parts: MirrorTierParts;
+  readonly #readIntervalMs: number;
 
-  constructor(parts: MirrorTierParts) {
+  constructor(parts: MirrorTierParts, { readIntervalMs = READ_INTERVAL_MS }: MirrorTierOptions = {}) {
     this.#parts = parts;
+    this.#readIntervalMs = readIntervalMs;
   }
 
   /** Requests ask it before the code host. */
@@ -44,9 +51,9 @@ export class MirrorTier {
   /** A mirror has changed. Its new packs are uploaded behind requests. */
   changed(id: RepositoryId, change: MirrorChange): void {
     const { sync, queue } = this.#parts;
-    if (change.kind === "adopted") return;
+    if (change.kind === "removed") sync.forget(id);
     if (change.kind === "repacked") sync.state(id).repacked(change.result);
-    queue.add(mirrorJob(id));
+    if (change.kind === "repacked" || change.kind === "filled") queue.add(mirrorJob(id));
   }
 
   /** Whether this instance merges the packs of a repository. Never rejects. */
@@ -62,16 +69,11 @@ export class MirrorTier {
     }
   }
 
-  /** The data of a repository was removed. */
-  forget(id: RepositoryId): void {
-    this.#parts.sync.forget(id);
-  }
-
   /** Reads manifests of repositories in use until the signal fires. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
     while (!signal.aborted) {
-      await clock.sleep(READ_INTERVAL_MS, signal).catch(() => undefined);
+      await clock.sleep(this.#readIntervalMs, signal).catch(() => undefined);
       if (!signal.aborted) await this.readManifests(signal);
     }
   }
@@ -100,11 +102,11 @@ export class MirrorTier {
 
   async #readManifest(id: RepositoryId, signal: AbortSignal): Promise<void> {
     const { manifests, sync, mirrors, queue } = this.#parts;
-    await manifests.current(id, { maxAgeMs: READ_INTERVAL_MS / 2, signal });
+    await manifests.current(id, { maxAgeMs: this.#readIntervalMs / 2, signal });
     // An empty mirror is brought up to date when a request needs it.
     const contents = await mirrors.of(id).sharing.contents();
     if (contents === undefined) return;
-    const { manifest } = await sync.pull(id, { maxAgeMs: READ_INTERVAL_MS, signal });
+    const { manifest } = await sync.pull(id, { maxAgeMs: this.#readIntervalMs, signal });
     const named = new Set(manifest?.packs.map(({ pack }) => pack));
     // The job for its packs was lost, or the bucket is new.
     if (contents.packs.difference(named).size > 0) queue.add(mirrorJob(id));
