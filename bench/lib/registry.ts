@@ -45,6 +45,14 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   disk: { load: () => import("../e2e/disk.ts"), code: SERVING, svc: true },
   clone: { load: () => import("../e2e/clone.ts"), code: SERVING, svc: true },
   kinds: { load: () => import("../e2e/kinds.ts"), code: SERVING, svc: true },
+  "object-mirror": {
+    load: () => import("../e2e/object-mirror.ts"),
+    code: [
+      "apps/svc/src/cache/object-tier/mirror",
+      "apps/svc/src/cache/object-tier/slices",
+      "packages/git-mirror/src",
+    ],
+  },
   accel: { load: () => import("../e2e/accel.ts"), code: SERVING },
   concurrent: { load: () => import("../e2e/concurrent.ts"), code: SERVING, svc: true },
   "api-proxy": {
