@@ -89,16 +89,16 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
   const maintainer = settings.maintainer ?? leases!;
   const mirrorTier = new MirrorTier(
     {
-    sync,
-    hydrations,
-    maintainer,
-    manifests,
-    mirrors,
-    queue,
-    repositories,
-    faults,
-    clock,
-  },
+      sync,
+      hydrations,
+      maintainer,
+      manifests,
+      mirrors,
+      queue,
+      repositories,
+      faults,
+      clock,
+    },
     { readIntervalMs: settings.readIntervalMs },
   );
   const collector = new OrphanCollector(
