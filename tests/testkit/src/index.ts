@@ -7,6 +7,7 @@ export { AGENT_LAUNCHER, AGENT_SOURCES_LAUNCHER, SVC_LAUNCHER } from "./launcher
 export { until } from "./until.ts";
 export { whileHanging } from "./hanging.ts";
 export { loopSeconds, testSeed } from "./effort.ts";
+export { randomFrom } from "./random.ts";
 export * as repositories from "./repositories/repositories.ts";
 export type { LinearOptions, RepositoryOptions } from "./repositories/repositories.ts";
 export {

@@ -15,6 +15,7 @@ import { Activity } from "../telemetry/activity.ts";
 import { assembleIdentity } from "./identity.ts";
 import { OwnAddress } from "../own-address.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
+import type { ReportedInstance } from "../storage/coordination-store.ts";
 import type { Store } from "../storage/store.ts";
 import { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import { TokenLookup } from "../tokens/token-lookup.ts";
@@ -30,6 +31,8 @@ export interface AdministrationOptions {
   /** Answer of the code host about a repository. Default: readable. */
   readonly reach?: (name: string) => "readable" | "refused" | "moved";
   readonly stats?: (owner: string, name: string) => Partial<CacheStats>;
+  /** Instances on the database; the id of this one is `this`. Default: those in the store. */
+  readonly instances?: () => readonly ReportedInstance[];
   /** Result of warming `owner/name`. Default: there is no token for it. */
   readonly warm?: (repository: string) => WarmStart;
 }
@@ -105,6 +108,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     probe: { ask: async (_owner, name) => options.reach?.(name) ?? "readable" },
     address,
     renderMetrics: async () => ({ contentType: "text/plain; version=0.0.4", body: "svc_build_info 1\n" }),
+    registry: { id: "this", list: async () => options.instances?.() ?? store.instances.list() },
     isStopping: () => false,
     version: "0.0.0-test",
     clock,
@@ -144,7 +148,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
   };
 }
 
-const NO_STATS: CacheStats = {
+export const NO_STATS: CacheStats = {
   sizeBytes: 0,
   bucket: undefined,
   responseFiles: 0,

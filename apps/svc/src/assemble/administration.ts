@@ -7,6 +7,7 @@ import { auditOperations } from "../admin-api/audit.ts";
 import { cachedRepositoryOperations } from "../admin-api/cached-repos.ts";
 import { testLoginOperation } from "../admin-api/login.ts";
 import { sessionOperations } from "../admin-api/sessions.ts";
+import { instanceOperations } from "../admin-api/instances.ts";
 import { openApiOperation } from "../admin-api/openapi.ts";
 import type { Operation } from "../admin-api/operation.ts";
 import { scopeOperations } from "../admin-api/scopes.ts";
@@ -34,6 +35,7 @@ import { AdminTokens } from "../administration/tokens/admin-tokens.ts";
 import type { RepositoryProbe } from "../administration/repositories/repository-probe.ts";
 import type { TokenLookup } from "../tokens/token-lookup.ts";
 import { PushReceiver } from "../webhooks/push-receiver.ts";
+import { Instances, type InstancesParts } from "../administration/instances/instances.ts";
 import { AuditLog } from "../administration/read-audit-log.ts";
 import { Explanations } from "../administration/tokens/explanations.ts";
 import { Repositories } from "../administration/repositories/repositories.ts";
@@ -52,6 +54,7 @@ export interface AdministrationParts {
   readonly probe: RepositoryProbe;
   readonly address: OwnAddress;
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
+  readonly registry: InstancesParts["registry"];
   /** Whether the service gets no new requests, because it ends. */
   readonly isStopping: () => boolean;
   readonly activity: Activity;
@@ -124,6 +127,7 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
   });
   const list = parts.repositories;
   const repositories = new Repositories({ list, maintenance, accounts, probe: parts.probe, audit, logger });
+  const instances = new Instances({ registry: parts.registry, clock });
   const auditLog = new AuditLog(store.audit);
   const explanations = new Explanations({
     explainer: new ScopeExplainer(
@@ -145,9 +149,11 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
     ...adminTokenOperations(adminTokens, address),
     ...auditOperations(auditLog, address),
     ...scopeOperations(explanations),
+    ...instanceOperations(instances),
     ...appOperations(logins.apps, identity.codeHost, address),
   ];
   const dashboard = new LiveDashboard({
+    instances,
     repositories: list,
     maintenance,
     activity: parts.activity,

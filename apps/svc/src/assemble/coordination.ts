@@ -1,11 +1,16 @@
+import { randomUUIDv7 } from "node:crypto";
+import { hostname } from "node:os";
 import type { Clock, Logger } from "@devplat/base";
+import { repositoryId } from "../access/repository-id.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import type { CacheService } from "../cache/cache-service.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
 import type { Config } from "../config/schema.ts";
 import { ChangeWatcher } from "../coordination/change-watcher.ts";
+import { InstanceRegistry } from "../coordination/instance-registry.ts";
 import { RepositoryEpochs, type LocalData } from "../coordination/repository-epochs.ts";
 import type { Store } from "../storage/store.ts";
+import type { Activity } from "../telemetry/activity.ts";
 
 export interface CoordinationAssemblyOptions {
   readonly config: Config;
@@ -13,6 +18,10 @@ export interface CoordinationAssemblyOptions {
   readonly epochs: RepositoryEpochs;
   readonly repositories: CachedRepositories;
   readonly cache: CacheService;
+  readonly activity: Activity;
+  readonly version: string;
+  /** Whether this instance takes requests. */
+  readonly isReady: () => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -20,6 +29,7 @@ export interface CoordinationAssemblyOptions {
 /** Parts by which several instances on one database work together. */
 export interface Coordination {
   readonly changes: ChangeWatcher;
+  readonly registry: InstanceRegistry;
   /** Operations of the administration on the caches of all instances. */
   readonly maintenance: CacheMaintenance;
 }
@@ -62,5 +72,19 @@ export function assembleCoordination(options: CoordinationAssemblyOptions): Coor
     purge: async (owner, name) => epochs.raise(owner, name),
     warm: async (owner, name) => cache.warm(owner, name),
   };
-  return { changes, maintenance };
+  const registry = new InstanceRegistry({
+    store: store.instances,
+    instance: { id: randomUUIDv7(), hostName: hostname(), version: options.version },
+    isReady: options.isReady,
+    async figures() {
+      const { figuresText } = await import("../administration/instances/instance-figures.ts");
+      const stats = repositories
+        .all()
+        .map(({ owner, name }) => ({ key: repositoryId(owner, name).key, stats: cache.stats(owner, name) }));
+      return figuresText(options.activity.snapshot(), stats, clock.now());
+    },
+    clock,
+    logger,
+  });
+  return { changes, registry, maintenance };
 }

@@ -47,7 +47,6 @@ export class Housekeeping {
       const entries = await store.oneTime.deleteExpired(now);
       const audit = auditDays === 0 ? 0 : await store.audit.deleteBefore(now - auditDays * DAY_MS);
       await store.leases.deleteEnded(DAY_MS);
-      await store.sharedFetches.deleteEnded(DAY_MS);
       await store.leases.release(lease);
       if (sessions + tokens + entries + audit > 0) {
         logger.info({ sessions, tokens, entries, audit_records: audit }, "removed what is over");

@@ -157,8 +157,12 @@ export async function assemble({
     clock,
     logger,
   });
-  const { changes, maintenance } = assembleCoordination({
+  let stopping = false;
+  const { changes, registry, maintenance } = assembleCoordination({
     config,
+    activity,
+    version,
+    isReady: () => !stopping,
     store,
     epochs,
     repositories,
@@ -198,7 +202,6 @@ export async function assemble({
     });
     return { ...parts, auditedGit: new AuditedGit(parts.git, audit) };
   });
-  let stopping = false;
   // Built at the first request for pages or API: a service that only serves clones needs none of their modules.
   const administration = new LateAdministration(async () => {
     const { assembleAdministration } = await import("./administration.ts");
@@ -226,6 +229,7 @@ export async function assemble({
         codeHost: new URL(config.host.url).host,
         clock,
       }),
+      registry,
       isStopping: () => stopping,
       version,
       clock,
@@ -280,6 +284,7 @@ export async function assemble({
     async (signal) => uses.run(signal),
     async (signal) => audit.run(signal),
     async (signal) => changes.run(signal),
+    async (signal) => registry.run(signal),
     async (signal) => new IdleCollector(clock).run(signal),
     async (signal) =>
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),

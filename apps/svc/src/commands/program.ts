@@ -220,6 +220,12 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
     },
     { json },
   ),
+  ...commandGroup(
+    "instance",
+    async () => import("./instance.ts"),
+    { list: { summary: "List the instances of the service that use its database." } },
+    { json },
+  ),
   {
     name: "doctor",
     summary: "Look at everything the service depends on; exit code 1 if something is wrong.",
@@ -253,7 +259,7 @@ export const PROGRAM: Program<GlobalFlags> = {
     },
   },
   flags: ({ config }) => ({ config: typeof config === "string" ? config : undefined }),
-  notes: `'repo', 'token', 'admin-token', 'scopes', 'auth' and 'app' ask a running service (SVC_URL, SVC_TOKEN).
+  notes: `'repo', 'token', 'admin-token', 'scopes', 'auth', 'app' and 'instance' ask a running service (SVC_URL, SVC_TOKEN).
 
 Examples:
   SVC_DEV_MODE=true SVC_CACHE_ENABLED=true svc serve     try it out: http://localhost:8080/admin

@@ -1,5 +1,5 @@
 import type { Clock, Logger } from "@devplat/base";
-import { CHANGE_TOPICS, type ChangeStore, type ChangeTopic } from "../storage/coordination-store.ts";
+import type { ChangeStore, ChangeTopic } from "../storage/coordination-store.ts";
 
 /** Milliseconds between two reads of the counts: two of them fit into the time in which a change must be in effect. */
 const POLL_MS = 1000;
@@ -13,6 +13,8 @@ const GAP_MS = 100;
 const RESPONSE_MS = 2000;
 /** Milliseconds that a request waits for the database. Then it is served without it. */
 const WAIT_MS = 1000;
+/** In the order in which changes are applied. */
+const TOPICS: readonly ChangeTopic[] = ["repositories", "epochs"];
 const NO_RESPONSE = "The database did not respond in time";
 
 export interface ChangeWatcherParts {
@@ -108,7 +110,7 @@ export class ChangeWatcher {
       const counts = await this.#inTime(store.counts());
       this.#isApplying = true;
       const isFull = startedAt - this.#fullAt >= FULL_MS;
-      for (const topic of CHANGE_TOPICS) {
+      for (const topic of TOPICS) {
         if (!isFull && this.#applied.get(topic) === counts[topic]) continue;
         await apply[topic]();
         this.#applied.set(topic, counts[topic]);

@@ -49,8 +49,7 @@ export interface EpochStore {
 }
 
 /** Subjects whose changes each instance must learn about soon. */
-export const CHANGE_TOPICS = ["repositories", "epochs"] as const;
-export type ChangeTopic = (typeof CHANGE_TOPICS)[number];
+export type ChangeTopic = "repositories" | "epochs";
 
 /** Number of changes of each subject since the database was made. */
 export type ChangeCounts = Readonly<Record<ChangeTopic, number>>;
@@ -105,8 +104,7 @@ export interface InstanceStore {
  * State of a fetch that instances share: `fetching` from the code host, `uploading` to the bucket, `shared` in the bucket.
  * `private`: it will not become a shared object. `failed`: the fetch failed.
  */
-export const SHARED_FETCH_STATES = ["fetching", "uploading", "shared", "private", "failed"] as const;
-export type SharedFetchState = (typeof SHARED_FETCH_STATES)[number];
+export type SharedFetchState = "fetching" | "uploading" | "shared" | "private" | "failed";
 
 /** Progress that the instance which fetches reports. */
 export interface SharedFetchProgress {

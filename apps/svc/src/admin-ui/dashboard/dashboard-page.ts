@@ -1,7 +1,9 @@
 import { html, type Html } from "@devplat/web-kit";
+import type { SummedInstance } from "../../administration/instances/instances.ts";
 import type { RepositoryState } from "../../administration/repositories/repositories.ts";
 import type { HealthItem } from "../../health.ts";
 import type { ActivitySnapshot, RecentDenial, SlowFetch } from "../../telemetry/activity.ts";
+import { instanceCard } from "./instance-card.ts";
 import { activityChart, KIND_NAMES } from "./activity-chart.ts";
 import { cacheFigures } from "../common/cache-figures.ts";
 import {
@@ -25,6 +27,8 @@ export const DASHBOARD_ID = "dashboard";
 export const DASHBOARD_STREAM = "/admin/live";
 
 export interface DashboardState {
+  /** All instances. Empty: only this one is known. */
+  readonly instances: readonly SummedInstance[];
   readonly repositories: readonly RepositoryState[];
   readonly activity: ActivitySnapshot;
   readonly health: readonly HealthItem[];
@@ -38,14 +42,22 @@ export function dashboardPage(state: DashboardState): Page {
     title: "Dashboard",
     section: "/admin",
     live: DASHBOARD_STREAM,
-    lead: html`What this instance did since ${formatTime(state.activity.since)}; the chart and the slowest
-    fetches look back an hour. Where several instances run, each shows its own figures.`,
+    lead:
+      state.instances.length > 0
+        ? html`What ${summedOf(state)} instances did since their starts; the chart and the slowest fetches
+          look back an hour. Health and recent denials are of the instance that shows this page.`
+        : html`What this instance did since ${formatTime(state.activity.since)}; the chart and the slowest
+          fetches look back an hour.`,
     content: html`<div class="stack" id="${DASHBOARD_ID}">${dashboardContent(state)}</div>`,
   };
 }
 
+function summedOf({ instances }: DashboardState): number {
+  return instances.filter(({ isSummed }) => isSummed).length;
+}
+
 /** The part that stays current. */
-export function dashboardContent({ repositories, activity, health, now }: DashboardState): Html {
+export function dashboardContent({ instances, repositories, activity, health, now }: DashboardState): Html {
   return html`${cacheFigures(repositories)}
     <section class="card stack" aria-labelledby="health-heading">
       <h2 id="health-heading">Health</h2>
@@ -90,7 +102,8 @@ export function dashboardContent({ repositories, activity, health, now }: Dashbo
               Nothing is cached yet. <a href="/admin/repositories">Add a repository</a>
             </p>`
           : busiest(repositories, now),
-    })}`;
+    })}
+    ${instances.length > 0 ? instanceCard(instances, now) : ""}`;
 }
 
 function slowest(fetches: readonly SlowFetch[], now: number): Html {

@@ -3,7 +3,14 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
 import { after, before, describe, it } from "node:test";
-import { startAdministration, type TestAdministration } from "../../assemble/administration.test-kit.ts";
+import { figuresText } from "../../administration/instances/instance-figures.ts";
+import type { ReportedInstance } from "../../storage/coordination-store.ts";
+import { until } from "@devplat/testkit";
+import {
+  NO_STATS,
+  startAdministration,
+  type TestAdministration,
+} from "../../assemble/administration.test-kit.ts";
 
 /** Fits no text. */
 const NOTHING = /(?!)/;
@@ -162,5 +169,45 @@ describe("the list of cached repositories", () => {
   it("is searched by part of owner and name, in any case", async () => {
     assert.deepEqual(await shown("?search=ACME%2FR20"), ids.slice(200));
     assert.deepEqual(await shown("?search=none"), []);
+  });
+});
+
+describe("the dashboard of several instances", () => {
+  it("adds up the instances, and says which and how old their figures are", async () => {
+    let instances: readonly ReportedInstance[] = [];
+    const stand = await startAdministration({
+      stats: () => ({ hits: 0, misses: 1 }),
+      instances: () => instances,
+    });
+    const admin = await stand.session("ada", "admin");
+    await stand.repositories.add({ owner: "acme", name: "widgets", enabled: true, ...NO_LIMITS });
+    const open = async (): Promise<string> =>
+      (await fetch(`${stand.url}/admin`, { headers: { cookie: `svc_session=${admin}` } })).text();
+    const alone = await open();
+    assert.match(alone, /What this instance did since/);
+    const stats = { ...NO_STATS, hits: 40, misses: 9, bytesSaved: 2 ** 30, sizeBytes: 3 };
+    const figures = figuresText(stand.activity.snapshot(), [{ key: "acme/widgets", stats }], Date.now());
+    const reported = { version: "9.9.9", ready: true, uptimeMs: 3 * 3_600_000, reportAgeMs: 2000 };
+    instances = [
+      { ...reported, id: "this", hostName: "one", figures, figuresAgeMs: 1000 },
+      { ...reported, id: "i2", hostName: "two<b>", figures, figuresAgeMs: 130_000 },
+      { ...reported, id: "i3", hostName: "three", figures: undefined, figuresAgeMs: undefined },
+      { ...reported, id: "i4", hostName: "four", figures: "{", figuresAgeMs: 10, reportAgeMs: 60_000 },
+    ];
+    // Other instances are read every five seconds.
+    const page = await until(async () => {
+      const text = await open();
+      return text.includes("instances did since their starts") && text;
+    });
+    // 40 of 40 + 9 elsewhere, and none of 1 here.
+    assert.match(page, /of 50</);
+    assert.match(page, /two&lt;b&gt;/);
+    assert.match(page, /2 min old/);
+    assert.match(page, /this one/);
+    assert.match(page, /silent for 1 min/);
+    assert.match(page, /What 2 instances did/);
+    assert.match(page, /three[^]*not added yet/);
+    stand.dashboard.close();
+    await stand.stop();
   });
 });

@@ -1,8 +1,10 @@
 import type { ServerResponse } from "node:http";
 import type { Clock, Logger } from "@devplat/base";
 import { EventStreams, livePartial, type EventFrame } from "@devplat/web-kit";
+import type { Instances } from "../../administration/instances/instances.ts";
 import type { CacheMaintenance } from "../../cache/policy.ts";
 import type { CachedRepositories } from "../../administration/repositories/cached-repositories.ts";
+import { foldCase } from "../../repository-name.ts";
 import type { Health } from "../../health.ts";
 import type { Activity } from "../../telemetry/activity.ts";
 import { DASHBOARD_ID, dashboardContent, type DashboardState } from "./dashboard-page.ts";
@@ -12,6 +14,7 @@ const REFRESH_MS = 2000;
 const CHANNEL = "dashboard";
 
 export interface LiveDashboardOptions {
+  readonly instances: Instances;
   readonly repositories: CachedRepositories;
   readonly maintenance: CacheMaintenance;
   readonly activity: Activity;
@@ -34,13 +37,18 @@ export class LiveDashboard {
   }
 
   async state(): Promise<DashboardState> {
-    const { repositories, maintenance, activity, health, clock } = this.#options;
+    const { instances, repositories, maintenance, activity, health, clock } = this.#options;
+    const fleet = await instances.figures();
     return {
+      instances: fleet.instances,
       repositories: repositories.list().map((record) => ({
         ...record,
-        stats: maintenance.stats(record.owner, record.name),
+        stats: fleet.stats(
+          maintenance.stats(record.owner, record.name),
+          foldCase(`${record.owner}/${record.name}`),
+        ),
       })),
-      activity: activity.snapshot(),
+      activity: fleet.activity(activity.snapshot()),
       health: await health.look(),
       now: clock.now(),
     };

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Kysely } from "kysely";
-import { CHANGE_TOPICS, type ChangeStore, type ChangeTopic } from "../../coordination-store.ts";
+import type { ChangeStore, ChangeTopic } from "../../coordination-store.ts";
 import type { SqlSpecifics } from "../specifics.ts";
 import type { Tables } from "../tables.ts";
 
@@ -8,9 +8,8 @@ export function sqlChanges(db: Kysely<Tables>, { listen }: SqlSpecifics): Change
   return {
     async counts() {
       const rows = await db.selectFrom("changes").selectAll().execute();
-      const found = new Map(rows.map(({ topic, count }) => [topic, count]));
-      const [repositories = 0, epochs = 0] = CHANGE_TOPICS.map((topic) => found.get(topic));
-      return { repositories, epochs };
+      const found = Object.fromEntries(rows.map(({ topic, count }) => [topic, count]));
+      return { repositories: 0, epochs: 0, ...found };
     },
 
     async listen(onChange, signal) {

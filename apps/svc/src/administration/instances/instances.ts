@@ -1,0 +1,90 @@
+import type { Clock } from "@devplat/base";
+import type { CacheStats } from "../../cache/policy.ts";
+import type { Actor } from "../../identity/principal.ts";
+import type { ReportedInstance } from "../../storage/coordination-store.ts";
+import type { ActivitySnapshot } from "../../telemetry/activity.ts";
+import { requireAdmin } from "../permission.ts";
+import { addActivity, addStats, readFigures, type AgedFigures } from "./instance-figures.ts";
+
+/** Milliseconds that figures of other instances are kept in memory: they are stored once a minute. */
+const REREAD_MS = 5000;
+
+/** An instance, as administrators see it. */
+export interface InstanceState extends ReportedInstance {
+  readonly isThis: boolean;
+}
+
+/** An instance, and whether its figures are added up. */
+export interface SummedInstance extends InstanceState {
+  readonly isSummed: boolean;
+}
+
+/** Figures of this instance, with those of the others. */
+export interface FleetFigures {
+  /** All instances. Empty: only this one is known. */
+  readonly instances: readonly SummedInstance[];
+  activity(own: ActivitySnapshot): ActivitySnapshot;
+  /** @param key `owner/name` in lower case */
+  stats(own: CacheStats, key: string): CacheStats;
+}
+
+export interface InstancesParts {
+  readonly registry: {
+    readonly id: string;
+    /** @throws SvcError `database_unavailable` */
+    list(): Promise<readonly ReportedInstance[]>;
+  };
+  readonly clock: Clock;
+}
+
+/** The instances on this database, for admins. */
+export class Instances {
+  readonly #parts: InstancesParts;
+  #known: readonly SummedInstance[] = [];
+  #others: readonly AgedFigures[] = [];
+  #readAt = -Infinity;
+
+  constructor(parts: InstancesParts) {
+    this.#parts = parts;
+  }
+
+  /** Ordered by host name. @throws SvcError `forbidden`, `database_unavailable` */
+  async list(actor: Actor): Promise<readonly InstanceState[]> {
+    requireAdmin(actor);
+    return this.#read();
+  }
+
+  /** While the database does not respond, the figures that were read last count. Never rejects. */
+  async figures(): Promise<FleetFigures> {
+    const { clock } = this.#parts;
+    if (clock.monotonic() - this.#readAt >= REREAD_MS) await this.#refresh().catch(() => undefined);
+    const others = this.#others;
+    const now = clock.now();
+    return {
+      instances: this.#known.every(({ isThis }) => isThis) ? [] : this.#known,
+      activity: (own) => addActivity(own, others, now),
+      stats: (own, key) => addStats(own, key, others, now),
+    };
+  }
+
+  async #refresh(): Promise<void> {
+    const found = (await this.#read()).map((state) => ({ state, aged: figuresOf(state) }));
+    this.#readAt = this.#parts.clock.monotonic();
+    this.#others = found.flatMap(({ aged }) => aged ?? []);
+    this.#known = found.map(({ state, aged }) => ({
+      ...state,
+      isSummed: state.isThis || aged !== undefined,
+    }));
+  }
+
+  async #read(): Promise<readonly InstanceState[]> {
+    const { registry } = this.#parts;
+    return (await registry.list()).map((each) => ({ ...each, isThis: each.id === registry.id }));
+  }
+}
+
+/** Undefined: of this instance, or there are none that can be read. */
+function figuresOf({ isThis, figures, figuresAgeMs }: InstanceState): AgedFigures | undefined {
+  if (isThis || figures === undefined || figuresAgeMs === undefined) return undefined;
+  return readFigures(figures, figuresAgeMs);
+}

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { silentLogger, systemClock, type Clock } from "@devplat/base";
+import { until } from "@devplat/testkit";
+import { memoryStore } from "../storage/memory.test-kit.ts";
+import type { Store } from "../storage/store.ts";
+import { InstanceRegistry } from "./instance-registry.ts";
+
+/** A clock whose pauses are short, and on which time passes with them. */
+class HastyClock implements Clock {
+  #ms = 0;
+
+  now = (): number => this.#ms;
+  monotonic = (): number => this.#ms;
+
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    this.#ms += ms;
+    await systemClock.sleep(1, signal);
+  }
+}
+
+describe("InstanceRegistry", () => {
+  let store: Store;
+  let stop: AbortController;
+  beforeEach(async () => {
+    store = await memoryStore();
+    stop = new AbortController();
+  });
+  afterEach(async () => {
+    stop.abort();
+    await store.close();
+  });
+
+  const registry = (id: string, isReady = (): boolean => true, figures = async () => "{}") =>
+    new InstanceRegistry({
+      store: store.instances,
+      instance: { id, hostName: `host of ${id}`, version: "1.0.0" },
+      isReady,
+      figures,
+      clock: new HastyClock(),
+      logger: silentLogger,
+    });
+
+  it("an instance reports while it runs, and takes itself off the list", async () => {
+    let stored = 0;
+    const here = registry("a", undefined, async () => `{"stored":${++stored}}`);
+    const running = here.run(stop.signal);
+    // Every minute of its clock, not with each report.
+    await until(async () => (await here.list())[0]?.figures === '{"stored":3}');
+    const [listed] = await here.list();
+    assert.equal(listed?.hostName, "host of a");
+    stop.abort();
+    await running;
+    assert.deepEqual(await here.list(), []);
+  });
+
+  it("another one counts as ready by its own report, and this one does not count", async () => {
+    const [here, there] = [registry("a"), registry("b")];
+    let isReady = true;
+    const report = async (): Promise<void> => {
+      for (const { id } of [here, there]) await store.instances.report(recordOf(id));
+    };
+    const recordOf = (id: string) => ({
+      id,
+      hostName: "h",
+      version: "1",
+      ready: id === "a" || isReady,
+    });
+    await store.instances.report(recordOf("a"));
+    assert.equal(await here.isAnotherReady(), false);
+    await report();
+    assert.equal(await here.isAnotherReady(), true);
+    isReady = false;
+    await report();
+    assert.equal(await here.isAnotherReady(), false);
+    assert.equal(await there.isAnotherReady(), true);
+  });
+
+  it("a report that is older than 10 seconds does not count", async () => {
+    const silent = { ...(await listedOf("b")), reportAgeMs: 10_001 };
+    const recent = { ...silent, reportAgeMs: 10_000 };
+    for (const [each, expected] of [
+      [silent, false],
+      [recent, true],
+    ] as const) {
+      const here = new InstanceRegistry({
+        store: { ...store.instances, list: async () => [each] },
+        instance: { id: "a", hostName: "h", version: "1" },
+        isReady: () => true,
+        figures: async () => "{}",
+        clock: systemClock,
+        logger: silentLogger,
+      });
+      assert.equal(await here.isAnotherReady(), expected);
+    }
+  });
+
+  it("a database that is away stops nothing, and the report comes after it", async () => {
+    let isAway = true;
+    const failing = {
+      ...store.instances,
+      report: async (record: Parameters<typeof store.instances.report>[0]) => {
+        if (isAway) throw new Error("away");
+        await store.instances.report(record);
+      },
+    };
+    const here = new InstanceRegistry({
+      store: failing,
+      instance: { id: "a", hostName: "h", version: "1" },
+      isReady: () => true,
+      figures: async () => "{}",
+      clock: new HastyClock(),
+      logger: silentLogger,
+    });
+    const running = here.run(stop.signal);
+    await systemClock.sleep(20);
+    isAway = false;
+    await until(async () => (await here.list()).length === 1);
+    stop.abort();
+    await running;
+  });
+
+  async function listedOf(id: string) {
+    await store.instances.report({ id, hostName: "h", version: "1", ready: true });
+    const [listed] = await store.instances.list();
+    assert.ok(listed);
+    return listed;
+  }
+});

@@ -1,0 +1,81 @@
+import type { Clock, Logger } from "@devplat/base";
+import type { InstanceRecord, InstanceStore, ReportedInstance } from "../storage/coordination-store.ts";
+
+/** Milliseconds between two reports. */
+const REPORT_MS = 5000;
+/** Milliseconds from the start to the first report. */
+const START_MS = 1000;
+/** Milliseconds between two times that figures are stored. */
+const FIGURES_MS = 60_000;
+/** Milliseconds after the last report for which another instance counts as ready (spec/svc-scale.md section 5). */
+const READY_MS = 10_000;
+/** Milliseconds without a report after which an instance is removed from the list. */
+const SILENT_MS = 5 * 60_000;
+
+export interface InstanceRegistryParts {
+  readonly store: InstanceStore;
+  readonly instance: Omit<InstanceRecord, "ready">;
+  /** Whether this instance takes requests. */
+  readonly isReady: () => boolean;
+  /** JSON text. */
+  readonly figures: () => Promise<string>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The instances on this database, and what each one says about itself. */
+export class InstanceRegistry {
+  readonly #parts: InstanceRegistryParts;
+
+  constructor(parts: InstanceRegistryParts) {
+    this.#parts = parts;
+  }
+
+  /** Id of this instance. */
+  get id(): string {
+    return this.#parts.instance.id;
+  }
+
+  /** Reports until the signal fires, then takes this instance off the list. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { store, clock, logger } = this.#parts;
+    // A start has other things to do first.
+    await clock.sleep(START_MS, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    let figuresAt = clock.monotonic() - FIGURES_MS + REPORT_MS;
+    let isFailing = false;
+    while (!signal.aborted) {
+      try {
+        await this.#report();
+        if (clock.monotonic() - figuresAt >= FIGURES_MS) {
+          figuresAt = clock.monotonic();
+          await store.putFigures(this.id, await this.#parts.figures());
+          await store.removeSilent(SILENT_MS);
+        }
+        isFailing = false;
+      } catch (error) {
+        if (!isFailing) logger.warn({ err: error }, "this instance cannot report to the others");
+        isFailing = true;
+      }
+      await clock.sleep(REPORT_MS, signal).catch(() => undefined);
+    }
+    // While the database is away, the entry ends by itself.
+    await store.remove(this.id).catch(() => undefined);
+  }
+
+  /** All instances, this one too. @throws SvcError `database_unavailable` */
+  async list(): Promise<readonly ReportedInstance[]> {
+    return this.#parts.store.list();
+  }
+
+  /** Whether another instance has reported that it takes requests, in the last 10 seconds. @throws SvcError `database_unavailable` */
+  async isAnotherReady(): Promise<boolean> {
+    const all = await this.list();
+    return all.some(({ id, ready, reportAgeMs }) => id !== this.id && ready && reportAgeMs <= READY_MS);
+  }
+
+  async #report(): Promise<void> {
+    const { store, instance, isReady } = this.#parts;
+    await store.report({ ...instance, ready: isReady() });
+  }
+}
