@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import {
+  SVC_LAUNCHER,
+  run,
+  startVersityGateway,
+  tempFolder,
+  type TempFolder,
+  type VersityGateway,
+} from "@devplat/testkit";
+
+const KEY = "ab".repeat(32);
+
+interface Report {
+  readonly findings: readonly { readonly check: string; readonly state: string; readonly detail: string }[];
+}
+
+describe("svc doctor --bucket", () => {
+  let server: VersityGateway;
+  let folder: TempFolder;
+  before(async () => {
+    server = await startVersityGateway({ users: { READER: "planted-secret" } });
+    folder = await tempFolder("doctor-bucket");
+    assert.equal((await svc({}, "migrate")).code, 0);
+  });
+  after(async () => {
+    await server.stop();
+    await folder.remove();
+  });
+  const svc = async (environment: Record<string, string>, ...args: string[]) => {
+    await writeFile(join(folder.path, "svc.yaml"), `data_dir: ${folder.path}\n`);
+    return run(SVC_LAUNCHER, ["--config", join(folder.path, "svc.yaml"), ...args], {
+      env: {
+        ...process.env,
+        SVC_ENCRYPTION_KEY: KEY,
+        SVC_CACHE_OBJECT_BUCKET: server.bucket,
+        SVC_CACHE_OBJECT_ENDPOINT: server.endpoint,
+        SVC_CACHE_OBJECT_ACCESS_KEY_ID: server.accessKeyId,
+        SVC_CACHE_OBJECT_SECRET_ACCESS_KEY: server.secretAccessKey,
+        SVC_CACHE_STORAGE_PATH: "/team/cache/",
+        ...environment,
+      },
+    });
+  };
+  const report = async (environment: Record<string, string> = {}) => {
+    const { code, stdout, stderr } = await svc(environment, "doctor", "--bucket", "--json");
+    assert.doesNotMatch(stdout + stderr, /planted|secret\+of|abab/);
+    const { findings } = JSON.parse(stdout) as Report;
+    return { code, of: (check: string) => findings.find((each) => each.check === check) };
+  };
+
+  it("shows each ability, the id of the key, and the manifests", async () => {
+    const { code, of } = await report();
+    assert.equal(code, 0);
+    assert.deepEqual(of("bucket")?.detail, "can be used");
+    assert.deepEqual(of("put with If-Match")?.state, "ok");
+    assert.match(of("key of manifests")?.detail ?? "", /^id [\da-f]{16}$/);
+    assert.equal(of("manifests")?.detail, "0 of 0 cached repositories have one");
+    const { stdout } = await svc({}, "doctor", "--bucket");
+    assert.match(stdout, /^ok +concurrent puts with If-Match: yes$/m);
+  });
+
+  it("names missing permissions, and ends with code 1", async () => {
+    await server.setPolicy({ READER: ["s3:GetObject", "s3:ListBucket"] });
+    const { code, of } = await report({
+      SVC_CACHE_OBJECT_ACCESS_KEY_ID: "READER",
+      SVC_CACHE_OBJECT_SECRET_ACCESS_KEY: "planted-secret",
+    });
+    assert.equal(code, 1);
+    assert.match(of("put")?.detail ?? "", /s3:PutObject is missing/);
+    assert.match(
+      of("bucket")?.detail ?? "",
+      /cannot be used: the credentials lack the permissions s3:PutObject/,
+    );
+  });
+
+  it("says that no bucket is set", async () => {
+    const { code, of } = await report({ SVC_CACHE_OBJECT_BUCKET: "" });
+    assert.deepEqual([code, of("bucket")?.state], [1, "fault"]);
+  });
+});
