@@ -170,6 +170,27 @@ describe("MirrorSync", () => {
     await assertAt(a, 4);
   });
 
+  it("an instance that lost its lease adds packs, and does not replace others", async () => {
+    const a = open();
+    for (let at = 0; at < 4; at++) await fill(a, at === 0 ? undefined : at - 1, at);
+    await a.sync.push(ID, signal);
+    const b = open();
+    await b.sync.pull(ID, { signal });
+    a.sync.state(ID).fence = 1;
+    b.sync.state(ID).fence = 2;
+    const earlier = new Set(manifestPacks());
+    await b.mirror.repack({ pruneAfterMs: Infinity, minPacks: 2 });
+    await b.sync.push(ID, signal);
+    await a.mirror.repack({ pruneAfterMs: Infinity, minPacks: 2 });
+    await fill(a, 3, 4);
+    await a.sync.push(ID, signal);
+    assert.equal(bucket.manifests.at(-1)?.fence, 2);
+    assert.ok(manifestPacks().every((pack) => !earlier.has(pack)));
+    const c = open();
+    await c.sync.pull(ID, { signal });
+    await assertAt(c, 4);
+  });
+
   it("wrong bytes change nothing, and the next push of a complete mirror replaces them", async () => {
     const a = open();
     await fill(a, undefined, 2);

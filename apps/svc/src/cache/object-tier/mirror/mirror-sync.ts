@@ -186,6 +186,8 @@ export class MirrorSync {
       if (!(error instanceof FenceLost)) throw error;
       // The new holder of the lease merges packs. The packs that were merged here are adopted again.
       state.forgetReplaced();
+      // Packs can be added without a lease.
+      state.fence = undefined;
       return false;
     }
   }
