@@ -366,6 +366,13 @@ it("limits.client_requests: one client's excess is refused, and others are serve
   const refused = await as("198.51.100.1", "/healthz");
   assert.equal(refused.status, 429);
   assert.equal(refused.headers.get("retry-after"), "1");
+  // Git hides the body of a refused POST: a fetch of git gets its reason in a packet.
+  const fetched = await fetch(`${svc.url}/org/r/git-upload-pack`, {
+    method: "POST",
+    headers: { "X-Forwarded-For": "198.51.100.1", Accept: "application/x-git-upload-pack-result" },
+  });
+  assert.equal(fetched.status, 200);
+  assert.match(await fetched.text(), /^[0-9a-f]{4}ERR too many concurrent requests from this address/);
   assert.equal((await as("198.51.100.2", "/healthz")).status, 200);
   go.resolve();
   for (const answer of await Promise.all(slow)) {

@@ -46,6 +46,10 @@ export interface StandOptions {
   readonly probesPerMinute?: number;
   readonly maxUpstreamFetches?: number;
   readonly queueSeconds?: number;
+  readonly queueSilentSeconds?: number;
+  /** Size of a response that waits for a place. Default: none does. */
+  readonly heavyBytes?: number;
+  readonly maxHeavyResponses?: number;
   readonly keepAliveMs?: number;
   readonly firstByteMs?: number;
   readonly fill?: "full" | "wants";
@@ -179,7 +183,12 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     policies: list,
     ...(options.tipsSeconds === undefined ? {} : { tipsSeconds: options.tipsSeconds }),
     ...(options.maxUpstreamFetches === undefined ? {} : { maxUpstreamFetches: options.maxUpstreamFetches }),
-    ...(options.queueSeconds === undefined ? {} : { queueMs: options.queueSeconds * 1000 }),
+    queueRules: () => ({
+      silentMs: (options.queueSilentSeconds ?? 10) * 1000,
+      queueMs: (options.queueSeconds ?? 60) * 1000,
+    }),
+    ...(options.heavyBytes === undefined ? {} : { heavyBytes: () => options.heavyBytes ?? 0 }),
+    ...(options.maxHeavyResponses === undefined ? {} : { maxHeavyResponses: options.maxHeavyResponses }),
     ...(options.fill === undefined ? {} : { fill: options.fill }),
     fillMaxBytes: (options.fillMaxMb ?? Infinity) * MEGABYTE,
     ...(options.firstByteMs === undefined ? {} : { firstByteMs: options.firstByteMs }),

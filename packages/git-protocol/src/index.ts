@@ -39,6 +39,7 @@ export {
   type CommandRequest,
   type EncodedCommand,
 } from "./command-request.ts";
+export { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT } from "./media-types.ts";
 export {
   MAX_REF_PREFIXES,
   decodeLsRefsRequest,

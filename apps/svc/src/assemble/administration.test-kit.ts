@@ -93,6 +93,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
   const { listener, operations, dashboard } = assembleAdministration({
     activity,
     health,
+    overload: { isTurningAway: () => Promise.resolve(false) },
     live: new LiveConfig(config),
     store,
     repositories,

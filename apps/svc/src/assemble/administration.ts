@@ -22,6 +22,7 @@ import { Authenticator } from "../identity/login/authenticator.ts";
 import { DerivedTokens } from "../administration/tokens/derived-tokens.ts";
 import { SessionUseCases } from "../administration/sessions/sessions.ts";
 import { TestLogin } from "../administration/sessions/test-login.ts";
+import type { Overload } from "../cache/admission/overload.ts";
 import type { Health } from "../health.ts";
 import { addPageAssets } from "../admin-ui/common/layout.ts";
 import { LiveDashboard } from "../admin-ui/dashboard/live-dashboard.ts";
@@ -59,6 +60,7 @@ export interface AdministrationParts {
   readonly isStopping: () => boolean;
   readonly activity: Activity;
   readonly health: Health;
+  readonly overload: Pick<Overload, "isTurningAway">;
   readonly version: string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -170,7 +172,8 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
     readyNotes: () => parts.health.notes(),
     notReady: async () => {
       if (parts.isStopping()) return "the service is stopping";
-      return (await parts.health.databaseAnswers()) ? undefined : "the database does not answer";
+      if (!(await parts.health.databaseAnswers())) return "the database does not answer";
+      return (await parts.overload.isTurningAway()) ? "its queue of large responses is full" : undefined;
     },
     ownHostsOnly: config.dev.mode && !config.dev.mode_unsafe,
     audit,

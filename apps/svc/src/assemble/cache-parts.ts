@@ -10,13 +10,15 @@ import {
 import { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import { isStorable, type RepositoryId } from "../access/repository-id.ts";
 import { BRAND } from "../brand.ts";
+import { AdmissionQueue, type QueueRules } from "../cache/admission/admission-queue.ts";
+import { MAX_FETCHES_PER_REPOSITORY, MAX_HEAVY_RESPONSES } from "../cache/admission/places.ts";
+import { ToldWaiters } from "../cache/admission/told-waiters.ts";
 import { BackgroundWork } from "../cache/background-work.ts";
 import { CacheService } from "../cache/cache-service.ts";
 import { Cleanup } from "../cache/cleanup.ts";
 import { MissingObjectFetches } from "../cache/coalescing/missing-object-fetch.ts";
 import { CoalescedFetches } from "../cache/coalescing/coalesced-fetches.ts";
 import { LeadFetch } from "../cache/coalescing/lead-fetch.ts";
-import { UpstreamLimit } from "../cache/coalescing/upstream-limit.ts";
 import { ObjectEnsurer } from "../cache/ensuring/object-ensurer.ts";
 import { FaultLog } from "../cache/fault-log.ts";
 import { BackgroundFills } from "../cache/filling/background-fill.ts";
@@ -73,8 +75,12 @@ export interface CacheSettings {
   readonly tipsSeconds: number;
   /** `cache.max_upstream_fetches` */
   readonly maxUpstreamFetches: number;
-  /** `cache.queue_seconds` */
-  readonly queueMs: number;
+  /** `cache.queue_seconds`, `cache.queue_silent_seconds` */
+  readonly queueRules: () => QueueRules;
+  /** `cache.heavy_mb`, in bytes. */
+  readonly heavyBytes: () => number;
+  /** Heavy responses that are made at the same time. Default {@link MAX_HEAVY_RESPONSES}. */
+  readonly maxHeavyResponses?: number;
   /** Between keepalive packets for a client that waits. */
   readonly keepAliveMs: number;
   /** In which the code host must begin to give what a mirror lacks. */
@@ -109,6 +115,8 @@ export interface CacheParts {
   /** Says which objects are here, for the access check. */
   readonly objects: MirrorResponses;
   readonly refs: RefSnapshotStore;
+  /** Clients that were told that they wait. */
+  readonly told: ToldWaiters;
 }
 
 /** Builds the cache: responses, mirrors, shared fetches, warming, cleanup. */
@@ -119,7 +127,21 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const stopping = new AbortController();
   const refs = new RefSnapshotStore(settings.tipsSeconds, clock);
   const repositories = new RepositoryRegistry(refs);
-  const upstreamLimit = new UpstreamLimit(settings.maxUpstreamFetches);
+  const told = new ToldWaiters();
+  const { queueRules: rules, heavyBytes } = settings;
+  const { queueMs } = rules();
+  const queue = { told, rules, observer: metrics.queues, clock };
+  const upstreamQueue = new AdmissionQueue({
+    ...queue,
+    name: "upstream",
+    places: { max: settings.maxUpstreamFetches, maxPerGroup: MAX_FETCHES_PER_REPOSITORY },
+  });
+  const responseQueue = new AdmissionQueue({
+    ...queue,
+    name: "responses",
+    places: { max: settings.maxHeavyResponses ?? MAX_HEAVY_RESPONSES, maxPerGroup: Infinity },
+  });
+  metrics.queues.watch([responseQueue, upstreamQueue], () => told.count);
   const fetches = new CoalescedFetches();
   const fills = new FillWatch();
 
@@ -175,8 +197,8 @@ export function buildCache(settings: CacheSettings): CacheParts {
   });
   const { mirrors, lookup, responder } = set;
   const mirrorFaults = new MirrorFaults(set.repairs, faults);
-  const fill = { mode: settings.fill, maxBytes: settings.fillMaxBytes, waitMs: settings.queueMs };
-  const background = new BackgroundFills(fill, mirrors, upstreamLimit, faults);
+  const fill = { mode: settings.fill, maxBytes: settings.fillMaxBytes, waitMs: queueMs };
+  const background = new BackgroundFills(fill, mirrors, upstreamQueue, faults);
   const filler = new MirrorFiller({
     mirrors,
     threads,
@@ -185,7 +207,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     faults: mirrorFaults,
     stopping: stopping.signal,
   });
-  const missingObjects = new MissingObjectFetches(upstreamLimit);
+  const missingObjects = new MissingObjectFetches(upstreamQueue);
   const objects = new MirrorResponses({
     mirrors,
     lookup,
@@ -196,6 +218,8 @@ export function buildCache(settings: CacheSettings): CacheParts {
     filler,
     repositories,
     faults: mirrorFaults,
+    queue: responseQueue,
+    heavyBytes,
     firstByteMs: settings.firstByteMs,
     stopping: stopping.signal,
   });
@@ -209,11 +233,11 @@ export function buildCache(settings: CacheSettings): CacheParts {
         startAnew: async (repository) => reset.startAnew(repository),
       },
       policies,
-      upstreamLimit,
+      upstreamQueue,
       faults,
       metrics,
       clock,
-      waitMs: settings.queueMs,
+      waitMs: queueMs,
       mode: settings.fill,
     });
   if (warmer !== undefined) {
@@ -228,7 +252,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     fetches,
     recorder,
     responses,
-    upstreamLimit,
+    upstreamQueue,
     fills,
     reset,
     background: work,
@@ -236,7 +260,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     clock,
     keepAliveMs: settings.keepAliveMs,
   });
-  const { queueMs, maxTotalBytes, dropUnusedAfterMs } = settings;
+  const { maxTotalBytes, dropUnusedAfterMs } = settings;
   const cleanup = new Cleanup({
     repositories,
     responses: local,
@@ -257,6 +281,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
       responder,
       threads,
       missingObjects,
+      source: tier?.mirrors.source,
       filler,
       background,
       reset,
@@ -265,7 +290,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
       clock,
       queueMs,
     }),
-    cache: new GitCache({ repositories, responses, idle, fetches, lead, metrics, clock, queueMs }),
+    cache: new GitCache({ repositories, responses, idle, fetches, lead, metrics, clock, told, rules }),
     service: new CacheService({
       storagePath,
       repositories,
@@ -288,5 +313,6 @@ export function buildCache(settings: CacheSettings): CacheParts {
     }),
     objects,
     refs,
+    told,
   };
 }

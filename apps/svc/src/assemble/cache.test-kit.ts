@@ -10,7 +10,8 @@ export function testCache(settings: Pick<CacheSettings, Needed> & Partial<CacheS
   return buildCache({
     tipsSeconds: 600,
     maxUpstreamFetches: 32,
-    queueMs: 60_000,
+    queueRules: () => ({ silentMs: 10_000, queueMs: 60_000 }),
+    heavyBytes: () => Infinity,
     keepAliveMs: KEEP_ALIVE_MS,
     firstByteMs: FIRST_BYTE_MS,
     fill: "full",

@@ -3,7 +3,7 @@ import { KEEP_ALIVE_MS } from "../cache/coalescing/keep-alive.ts";
 import { FIRST_BYTE_MS } from "../cache/mirror-responses.ts";
 import { AppCredential, FirstCredential, ServiceToken } from "../cache/warming/warm-credential.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
-import type { Config } from "../config/schema.ts";
+import type { LiveConfig } from "../config/live-config.ts";
 import { Upstream } from "../upstream/upstream.ts";
 import { WarmUpstream } from "../git/warm-upstream.ts";
 import { basePathOf } from "../http/routing/target.ts";
@@ -16,7 +16,7 @@ import type { ObjectStorage } from "./object-storage.ts";
 const MEGABYTE = 1024 * 1024;
 
 export interface CacheAssemblyOptions {
-  readonly config: Config;
+  readonly live: LiveConfig;
   /** Absolute. */
   readonly storagePath: string;
   /** Undefined: no bucket is configured. */
@@ -39,7 +39,8 @@ export interface CacheAssembly extends CacheParts {
 
 /** The assembly of the cache, which follows the list of cached repositories. Part of assemble.ts. */
 export function assembleCache(options: CacheAssemblyOptions): CacheAssembly {
-  const { config, storagePath, repositories, connections, userAgent, metrics, clock, logger } = options;
+  const { live, storagePath, repositories, connections, userAgent, metrics, clock, logger } = options;
+  const config = live.current;
   const warmUpstream = new Upstream({ hostUrl: config.host.url, network: connections, metrics });
   const { cache } = config;
   const parts = buildCache({
@@ -49,7 +50,11 @@ export function assembleCache(options: CacheAssemblyOptions): CacheAssembly {
     policies: repositories,
     tipsSeconds: cache.tips_seconds,
     maxUpstreamFetches: cache.max_upstream_fetches,
-    queueMs: cache.queue_seconds * 1000,
+    queueRules: () => ({
+      silentMs: live.current.cache.queue_silent_seconds * 1000,
+      queueMs: live.current.cache.queue_seconds * 1000,
+    }),
+    heavyBytes: () => live.current.cache.heavy_mb * MEGABYTE,
     keepAliveMs: KEEP_ALIVE_MS,
     firstByteMs: FIRST_BYTE_MS,
     fill: cache.fill,

@@ -6,6 +6,7 @@ import { assembleCoordination, assembleEpochs } from "./coordination.ts";
 import { allowedLogins, assembleIdentity } from "./identity.ts";
 import { AuditRecorder } from "../audit/audit-recorder.ts";
 import { BRAND } from "../brand.ts";
+import { Overload } from "../cache/admission/overload.ts";
 import { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { formatListen } from "../config/listen.ts";
@@ -146,7 +147,7 @@ export async function assemble({
       ? await assembleObjectTier({ config, store, epochs, storagePath, metrics, clock, logger })
       : undefined;
   const cache = assembleCache({
-    config,
+    live,
     storagePath,
     objectStorage,
     repositories,
@@ -162,7 +163,7 @@ export async function assemble({
     config,
     activity,
     version,
-    isReady: () => !stopping,
+    isReady: () => !stopping && !cache.told.isFull,
     store,
     epochs,
     repositories,
@@ -230,6 +231,7 @@ export async function assemble({
         clock,
       }),
       registry,
+      overload: new Overload(cache.told, registry),
       isStopping: () => stopping,
       version,
       clock,

@@ -3,6 +3,7 @@ import type { Refusal } from "../access/access-request.ts";
 import type { Authorization } from "../access/authorization.ts";
 import type { ByteSource } from "../telemetry/metrics.ts";
 import type { UpstreamResponse } from "../upstream/upstream.ts";
+import type { ClientWait, WaitNotice } from "./admission/client-wait.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FetchReader } from "./coalescing/coalesced-fetch.ts";
 import type { StoredResponse } from "./responses/response-store.ts";
@@ -29,12 +30,22 @@ export interface FetchJob {
   readonly body: Buffer;
   /** Fires when the caller is gone. */
   readonly gone: AbortSignal;
+  /** Client that the request is for. Each client gets an equal share of the places of a queue. */
+  readonly client: string;
   readonly authorization: Authorization;
   readonly upstream: FetchUpstream;
 }
 
+/** A fetch whose client waits for its response. */
+export interface WaitingJob extends FetchJob {
+  readonly wait: ClientWait;
+}
+
 /** The parts of a fetch that bring its objects into the mirror. */
-export type FillJob = Pick<FetchJob, "repository" | "format" | "fetch" | "wantedRefs" | "upstream">;
+export type FillJob = Pick<
+  FetchJob,
+  "client" | "repository" | "format" | "fetch" | "wantedRefs" | "upstream"
+>;
 
 /** The code host refused the caller while its response was prepared. */
 export class AccessEnded extends Error {
@@ -56,7 +67,8 @@ export class AccessEnded extends Error {
  * - `relay`: the code host's response is not a fetch response. It is for this caller alone, who must end it.
  * - `refused`: the code host refused when the authorization was renewed.
  * - `replaced`: the name may belong to another repository than the authorized one. Plan again.
- * - `busy`: the limit gave no turn in time. `gone`: the client disconnected.
+ * - `told`: the client must be told that it waits, until `served` has its plan. It is not refused for load any more.
+ * - `busy`: a queue gave no place in time, and the client got no byte. `gone`: the client disconnected.
  */
 export type FetchPlan =
   | { readonly kind: "file"; readonly file: StoredResponse }
@@ -69,6 +81,7 @@ export type FetchPlan =
       readonly failed: () => boolean;
     }
   | { readonly kind: "relay"; readonly response: UpstreamResponse; readonly end: () => void }
+  | { readonly kind: "told"; readonly notice: WaitNotice; readonly served: Promise<FetchPlan> }
   | Refusal
   | { readonly kind: "replaced" }
   | { readonly kind: "busy" }

@@ -3,10 +3,15 @@ import type { IdleDetector } from "@devplat/git-mirror";
 import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { ByteSource, Metrics } from "../telemetry/metrics.ts";
 import type { CachedRepository } from "./cached-repository.ts";
+import type { QueueRules } from "./admission/admission-queue.ts";
+import { ClientWait } from "./admission/client-wait.ts";
+import type { ToldWaiters } from "./admission/told-waiters.ts";
+import type { CoalescedFetch, FetchReader } from "./coalescing/coalesced-fetch.ts";
+import { PACKFILE, canKeepAlive, within } from "./coalescing/keep-alive.ts";
 import type { CoalescedFetches } from "./coalescing/coalesced-fetches.ts";
 import { joinWhenShared, sharingKey } from "./coalescing/sharing.ts";
 import type { LeadFetch } from "./coalescing/lead-fetch.ts";
-import type { FetchJob, FetchPlan, PlannedFetch } from "./fetch-plan.ts";
+import type { FetchJob, FetchPlan, PlannedFetch, WaitingJob } from "./fetch-plan.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
 import type { ResponseStore } from "./responses/response-store.ts";
 
@@ -18,8 +23,8 @@ export interface GitCacheParts {
   readonly lead: LeadFetch;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** `cache.queue_seconds`, in milliseconds: how long a request waits for others, all in all. */
-  readonly queueMs: number;
+  readonly told: ToldWaiters;
+  readonly rules: () => QueueRules;
 }
 
 /**
@@ -41,9 +46,23 @@ export class GitCache {
   /**
    * Finds out how to answer a fetch. Renews the authorization if the first byte already comes from stored data.
    *
+   * @returns `told` if the client has waited in a queue so long that it must be told
    * @throws GitError if the code host does not answer
    */
   async plan(job: FetchJob): Promise<FetchPlan> {
+    const { client, fetch } = job;
+    const beginning = fetch !== undefined && canKeepAlive(fetch) ? PACKFILE : undefined;
+    const wait = new ClientWait({ since: this.#parts.clock.monotonic(), client, beginning });
+    const served = this.#confirmed({ ...job, wait });
+    const over = served.then(
+      () => undefined,
+      () => undefined,
+    );
+    const notice = await Promise.race([over, wait.told]);
+    return notice === undefined ? await served : { kind: "told", notice, served };
+  }
+
+  async #confirmed(job: WaitingJob): Promise<FetchPlan> {
     const { plan, confirm } = await this.#plan(job);
     if (!confirm) return plan;
     try {
@@ -54,6 +73,36 @@ export class GitCache {
     } catch (error) {
       await leave(plan);
       throw error;
+    }
+  }
+
+  /**
+   * Joins a fetch of another request. If the client that leads it is told that it waits, so is this one.
+   *
+   * @returns `refused` before the client got a byte; undefined if the fetch is not shared, or the client left
+   */
+  async #join(
+    other: CoalescedFetch,
+    { gone, wait }: WaitingJob,
+  ): Promise<FetchReader | "refused" | undefined> {
+    const { fetches, told, rules, clock } = this.#parts;
+    const joined = joinWhenShared(other, gone);
+    const over = joined.then(() => undefined);
+    const notice = await Promise.race([over, fetches.waitOf(other)?.told ?? over]);
+    if (notice === undefined) return await joined;
+    const silentMs = wait.since + rules().silentMs - clock.monotonic();
+    const settled = over.then(() => true);
+    if (wait.isServed || (await within(settled, Math.max(0, silentMs))) === true) return await joined;
+    const end = told.begin();
+    if (end === undefined) {
+      void joined.then((reader) => reader?.leave());
+      return "refused";
+    }
+    try {
+      wait.tell(notice);
+      return await joined;
+    } finally {
+      end();
     }
   }
 
@@ -68,15 +117,15 @@ export class GitCache {
     this.#parts.metrics.bytesSent(source, bytes);
   }
 
-  async #plan(job: FetchJob): Promise<PlannedFetch> {
-    const { responses, idle, fetches, lead, metrics, clock, queueMs } = this.#parts;
+  async #plan(job: WaitingJob): Promise<PlannedFetch> {
+    const { responses, idle, fetches, lead, metrics, clock, rules } = this.#parts;
     const { repository, gone, authorization } = job;
     const { id } = repository;
     idle.touch(id.key);
     const key = isStorable(id) ? job.key : undefined;
     if (key !== undefined) repository.uses.set(key, (repository.uses.get(key) ?? 0) + 1);
     // The deadline is for the whole request, not for each fetch that it waits for.
-    const deadline = clock.monotonic() + queueMs;
+    const deadline = clock.monotonic() + rules().queueMs;
     const mayRead = key !== undefined && authorization.wantsShown;
     while (!gone.aborted) {
       const { generation } = repository;
@@ -91,13 +140,15 @@ export class GitCache {
         }
         const other = fetches.find(shared);
         if (other?.joinable === true) {
-          const reader = await joinWhenShared(other, gone);
+          const reader = await this.#join(other, job);
+          if (reader === "refused") return { plan: { kind: "busy" }, confirm: false };
           if (reader !== undefined) {
             metrics.followed();
             return { plan: { kind: "follow", reader }, confirm: true };
           }
           const late = clock.monotonic() >= deadline;
-          if (late && fetches.wasTurnedAway(other)) return { plan: { kind: "busy" }, confirm: false };
+          if (late && !job.wait.isServed && fetches.wasTurnedAway(other))
+            return { plan: { kind: "busy" }, confirm: false };
           continue;
         }
       }
@@ -109,7 +160,8 @@ export class GitCache {
   }
 }
 
-async function leave(plan: FetchPlan): Promise<void> {
+/** Releases what a plan holds. */
+export async function leave(plan: FetchPlan): Promise<void> {
   if (plan.kind === "file") await plan.file.close();
   else if (plan.kind === "follow" || plan.kind === "lead") plan.reader.leave();
 }

@@ -1,4 +1,4 @@
-import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import {
   primeStream,
   type LookupRequest,
@@ -23,7 +23,9 @@ import {
   type MissingObjectFetches,
 } from "./coalescing/missing-object-fetch.ts";
 import { canKeepAlive, within } from "./coalescing/keep-alive.ts";
-import type { FetchJob } from "./fetch-plan.ts";
+import type { AdmissionQueue } from "./admission/admission-queue.ts";
+import { NotAdmitted, admitted } from "./admission/admit-response.ts";
+import type { WaitingJob } from "./fetch-plan.ts";
 import type { MirrorFiller } from "./filling/mirror-filler.ts";
 import type { MirrorFaults } from "./mirror-faults.ts";
 import type { MirrorSource } from "./mirror-source.ts";
@@ -44,7 +46,7 @@ const SOURCE_LOOK_MS = 500;
  * - `failed`: the same, because the mirror does not work.
  * - `relay`: the code host's response, which is not a fetch response.
  * - `unrelated`: the code host's history shares nothing with the mirror, which must be removed.
- * - `busy`: the limit gave no turn in time.
+ * - `busy`: a queue gave no place in time.
  */
 export type MirrorOutcome =
   | {
@@ -73,6 +75,10 @@ export interface MirrorResponsesParts {
   readonly filler: MirrorFiller;
   readonly repositories: RepositoryRegistry;
   readonly faults: MirrorFaults;
+  /** Heavy responses wait in it for a place. */
+  readonly queue: AdmissionQueue;
+  /** `cache.heavy_mb`, in bytes. */
+  readonly heavyBytes: () => number;
   /** Milliseconds in which the code host must begin to send the missing objects. */
   readonly firstByteMs: number;
   /** Fires when the service stops. */
@@ -117,7 +123,7 @@ export class MirrorResponses implements ObjectLookup {
    * @param waitMs maximum time to wait for a turn at the code host
    * @throws in `pending`: the error of the request to the code host
    */
-  async respond(job: FetchJob, signal: AbortSignal, waitMs: number): Promise<MirrorAttempt> {
+  async respond(job: WaitingJob, signal: AbortSignal, waitMs: number): Promise<MirrorAttempt> {
     const { repository, fetch, format } = job;
     if (fetch === undefined || !isStorable(repository.id)) return { kind: "none" };
     const { responder, filler, threads, faults, source } = this.#parts;
@@ -144,7 +150,7 @@ export class MirrorResponses implements ObjectLookup {
 
   /** The response from the mirror as it is, or after a fetch of the missing objects. */
   async #answer(
-    job: FetchJob,
+    job: WaitingJob,
     request: MirrorRequest,
     found: Servability,
     signal: AbortSignal,
@@ -153,8 +159,9 @@ export class MirrorResponses implements ObjectLookup {
     const { mirrors, missingObjects, threads } = this.#parts;
     const { id } = job.repository;
     if (found.kind === "unservable") return { kind: "none" };
-    if (found.kind === "servable")
-      return await this.#begin(job.repository, request.fetch, found, signal, false);
+    if (found.kind === "servable") {
+      return await this.#begin({ ...job, fetch: request.fetch }, found, signal, false);
+    }
     const running = missingObjects.running(job, found);
     const fetching = running ?? missingObjects.fetch(job, found, mirrors.of(id), waitMs);
     const leads = running === undefined;
@@ -164,7 +171,7 @@ export class MirrorResponses implements ObjectLookup {
 
   /** The response when the mirror has the packs that other instances share. */
   async #afterRefresh(
-    job: FetchJob,
+    job: WaitingJob,
     request: MirrorRequest,
     refreshed: Promise<boolean>,
     signal: AbortSignal,
@@ -189,19 +196,28 @@ export class MirrorResponses implements ObjectLookup {
     return outcome.kind === "begun" ? { ...outcome, fetched: outcome.fetched && attempt.leads } : outcome;
   }
 
+  /** Begins a response. If it is heavy, it waits for a place. */
   async #begin(
-    repository: CachedRepository,
-    fetch: FetchRequest,
+    { repository, fetch, wait }: WaitingJob & { readonly fetch: NonNullable<WaitingJob["fetch"]> },
     servable: Servable,
     signal: AbortSignal,
     fetched: boolean,
   ): Promise<MirrorOutcome> {
-    const response = this.#parts.responder.respond(fetch, servable, signal);
-    const chunks = await primeStream(response, (error) => {
-      if (!signal.aborted) void this.#parts.faults.failed(repository, error);
-      return new StoredDataDamaged("objects of the mirror cannot be read", error);
-    });
-    return { kind: "begun", chunks, fetched };
+    const { responder, queue, heavyBytes, faults } = this.#parts;
+    let weight = 0;
+    const response = responder.respond(fetch, servable, signal, (bytes) => void (weight = bytes));
+    const group = repository.id.key;
+    const made = admitted({ response, weight: () => weight, group, wait, signal }, queue, heavyBytes);
+    try {
+      const chunks = await primeStream(made, (error) => {
+        if (!signal.aborted) void faults.failed(repository, error);
+        return new StoredDataDamaged("objects of the mirror cannot be read", error);
+      });
+      return { kind: "begun", chunks, fetched };
+    } catch (error) {
+      if (error instanceof NotAdmitted) return { kind: "busy" };
+      throw error;
+    }
   }
 
   #lookup(repository: CachedRepository, format: ObjectFormat, oids: readonly string[]): LookupRequest {
@@ -211,7 +227,7 @@ export class MirrorResponses implements ObjectLookup {
 
   /** The response when the fetch of the missing objects is over. */
   async #afterFetch(
-    job: FetchJob,
+    job: WaitingJob,
     request: MirrorRequest,
     missing: MissingWants,
     fetching: MissingObjectFetch,
@@ -240,7 +256,7 @@ export class MirrorResponses implements ObjectLookup {
       const given = new Set(outcome.fetched ? missing.wants : []);
       const found = await this.#parts.responder.check(request, given);
       if (found.kind === "servable") {
-        return await this.#begin(repository, request.fetch, found, signal, outcome.fetched);
+        return await this.#begin({ ...job, fetch: request.fetch }, found, signal, outcome.fetched);
       }
       if (found.kind === "missing") found.view.release();
       return { kind: "none" };

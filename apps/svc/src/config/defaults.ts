@@ -21,8 +21,12 @@ export const DEFAULTS = {
   tipsSeconds: 600,
   /** Concurrent fetches from the code host, over all repositories (section 2.2). */
   maxUpstreamFetches: 32,
-  /** Seconds that a cold fetch waits for its turn before 503. */
+  /** Seconds in which a request that waits must get its place, at the present speed; otherwise it is refused. */
   queueSeconds: 60,
+  /** Seconds that a request waits without a byte: stock git has no time limit, but many proxies end silence after 60. */
+  queueSilentSeconds: 10,
+  /** Megabytes of a response that waits for a place: smaller ones take less than 50 ms to make (spec/svc-scale.md section 5). */
+  heavyMb: 16,
   /**
    * Time after which a response file that nobody asked for goes: what it answers is made from packs again. As long as
    * objects that upstream dropped are kept (section 2.4).
@@ -72,6 +76,9 @@ export const BOUNDS = {
   tipsSeconds: { min: 0, max: 86_400 },
   maxUpstreamFetches: { min: 1, max: 10_000 },
   queueSeconds: { min: 0, max: 3600 },
+  queueSilentSeconds: { min: 0, max: 60 },
+  /** 0 = each response that is made here needs a place. To 64 GiB. */
+  heavyMb: { min: 0, max: 65_536 },
   /** 0 = immediately. A minute is the longest that a fill waits. */
   repackIdleSeconds: { min: 0, max: 60 },
   /** To a pebibyte. */

@@ -2,7 +2,16 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config } from "./schema.ts";
 
 /** Keys, or whole sections, whose change takes effect without a restart. */
-const LIVE_KEYS: readonly string[] = ["admins", "log.level", "login", "tls.certificates", "tokens"];
+const LIVE_KEYS: readonly string[] = [
+  "admins",
+  "cache.heavy_mb",
+  "cache.queue_seconds",
+  "cache.queue_silent_seconds",
+  "log.level",
+  "login",
+  "tls.certificates",
+  "tokens",
+];
 
 /** Result of a reload. */
 export interface ConfigChange {

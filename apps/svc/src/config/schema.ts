@@ -213,7 +213,12 @@ export const configSchema = z.strictObject({
     /** Objects that fill an empty store after a shallow or filtered request. */
     fill: z.enum(["full", "wants"]).default("full"),
     fill_max_mb: bounded(BOUNDS.fillMaxMb).default(DEFAULTS.fillMaxMb),
+    /** How long a request may wait for its place, at the present speed. */
     queue_seconds: bounded(BOUNDS.queueSeconds).default(DEFAULTS.queueSeconds),
+    /** How long a request waits before it is refused, or told that it waits. */
+    queue_silent_seconds: bounded(BOUNDS.queueSilentSeconds).default(DEFAULTS.queueSilentSeconds),
+    /** Size of a response that is made here from which it waits for a place. */
+    heavy_mb: bounded(BOUNDS.heavyMb).default(DEFAULTS.heavyMb),
     /** Code-host token with which changes are fetched ahead; unset: they are not. */
     service_token: secret.optional(),
     /** Cap on all response files and packs together; unset: none. */

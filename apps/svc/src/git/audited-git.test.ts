@@ -51,4 +51,13 @@ describe("the audit of git", () => {
     });
     assert.deepEqual([event?.action, event?.outcome], ["git.fetch", "allowed"]);
   });
+
+  it("a fetch that a queue refused has failed, and was not denied", async () => {
+    const event = await recordOf((context) => {
+      context.concludeCache("rejected");
+      context.refusedBy = "queue";
+      context.response.end("busy");
+    });
+    assert.deepEqual([event?.action, event?.outcome], ["git.fetch", "failed"]);
+  });
 });

@@ -61,6 +61,8 @@ function deedOf(context: RequestContext, target: Answered, status: number): Audi
 }
 
 function outcomeOf(context: RequestContext, status: number): AuditOutcome {
+  // Overload says nothing about the caller.
+  if (context.refusedBy === "queue") return "failed";
   if ([401, 403, 404, 429].includes(status) || context.cacheState === "rejected") return "denied";
   return status < 400 && context.complete && context.cacheState !== "error" ? "allowed" : "failed";
 }

@@ -31,6 +31,8 @@ export class ClientSink {
   readonly #idleMs: number;
   #fileBytes = (): number => 0;
   #gone = false;
+  /** Bytes that are not written, because the client has them. */
+  #skipped: Buffer = Buffer.alloc(0);
 
   constructor(response: ServerResponse, idleMs = CLIENT_IDLE_MS) {
     this.response = response;
@@ -51,9 +53,17 @@ export class ClientSink {
     return this.#fileBytes();
   }
 
+  /**
+   * Leaves out the next bytes that are written, because the client has them already. They must be these: writing others
+   * throws GitError `upstream_foreign`.
+   */
+  skip(bytes: Buffer): void {
+    this.#skipped = bytes;
+  }
+
   /** Writes; resolves when more may be written. The bytes must stay as they are: Node keeps a reference. */
   async write(bytes: Buffer): Promise<void> {
-    if (this.response.write(bytes)) return;
+    if (this.response.write(this.#unskipped(bytes))) return;
     await this.#watched((settle) => this.response.once("drain", () => settle()));
   }
 
@@ -61,10 +71,11 @@ export class ClientSink {
   async writeAll(chunks: readonly Buffer[]): Promise<void> {
     const { socket } = this.response;
     const last = chunks.length - 1;
+    const rest = this.#skipped.length === 0 ? chunks : chunks.map((chunk) => this.#unskipped(chunk));
     await this.#watched((settle) => {
       // The socket, not the response: a corked response reports a full buffer and then forgets to report its drain.
       socket?.cork();
-      for (const [index, chunk] of chunks.entries()) {
+      for (const [index, chunk] of rest.entries()) {
         if (index < last) this.response.write(chunk);
         else this.response.write(chunk, settle);
       }
@@ -74,7 +85,8 @@ export class ClientSink {
 
   /** Writes; resolves when the bytes are handed to the system and their buffer may be used again. */
   async writeThrough(bytes: Buffer): Promise<void> {
-    await this.#watched((settle) => this.response.write(bytes, settle));
+    const rest = this.#unskipped(bytes);
+    await this.#watched((settle) => this.response.write(rest, settle));
   }
 
   /**
@@ -145,9 +157,20 @@ export class ClientSink {
 
   /** Writes the last bytes of a response that failed, then breaks the connection: it must not look complete. */
   async fail(bytes: Buffer): Promise<void> {
+    this.#skipped = Buffer.alloc(0);
     await this.writeThrough(bytes).catch(() => undefined);
     // One turn for the socket: `destroy` drops what the system has not taken.
     setImmediate(() => this.response.destroy());
+  }
+
+  #unskipped(bytes: Buffer): Buffer {
+    const length = Math.min(this.#skipped.length, bytes.length);
+    if (length === 0) return bytes;
+    if (!bytes.subarray(0, length).equals(this.#skipped.subarray(0, length))) {
+      throw new GitError("upstream_foreign", 502, "the code host gave no pack; try again");
+    }
+    this.#skipped = this.#skipped.subarray(length);
+    return bytes.subarray(length);
   }
 
   /** The time runs while bytes wait. Each write that the system takes restarts it. */

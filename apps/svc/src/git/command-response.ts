@@ -1,4 +1,4 @@
-import { encodeErrorLine } from "@devplat/git-protocol";
+import { encodeErrorLine, encodeSideBandError } from "@devplat/git-protocol";
 import type { RequestContext } from "../http/request/request-context.ts";
 import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
@@ -22,6 +22,7 @@ export class CommandResponse {
   readonly #single: boolean;
   #begun = false;
   #lengthKnown = false;
+  #inPack = false;
   /**
    * The head and the first bytes of a response to a body with a fetch. The head names the outcome of the fetch, which is
    * known only after the `ls-refs` before it. Undefined: nothing waits.
@@ -87,6 +88,29 @@ export class CommandResponse {
     });
   }
 
+  /** Whether an error now belongs on side-band 3, because the client waits in the section of the pack. */
+  get inPack(): boolean {
+    return this.#inPack;
+  }
+
+  /**
+   * Begins with the first bytes of the response, before it is known where the rest comes from. They are left out when the
+   * response itself is written.
+   *
+   * @param beginning ends with the line that begins the pack
+   */
+  async beginPack(beginning: Buffer): Promise<void> {
+    const { context } = this;
+    // The header would be sent before the outcome is known.
+    context.withholdCacheHeader();
+    if (this.#begun) this.#release();
+    else context.response.writeHead(200, this.#ownHead());
+    this.#begun = true;
+    this.#waiting = undefined;
+    this.#inPack = true;
+    await this.sink.write(beginning);
+  }
+
   /** Whether the proxy in front may send the whole response. */
   get canHandOver(): boolean {
     return this.#single && !this.#begun;
@@ -114,7 +138,8 @@ export class CommandResponse {
   /** Ends with an `ERR` packet: a regular end, which git prints. */
   async endWithError(result: FetchResult, message: string): Promise<void> {
     this.beginOwn(result);
-    await this.sink.write(encodeErrorLine(message));
+    this.sink.skip(Buffer.alloc(0));
+    await this.sink.write(this.#inPack ? encodeSideBandError(message) : encodeErrorLine(message));
     this.sink.end();
   }
 

@@ -1,8 +1,11 @@
 import { isRefusal } from "../upstream/response-status.ts";
 import { messageOf, type Logger } from "@devplat/base";
+import { addressKey } from "@devplat/config/address-key";
 import {
+  SIDE_BAND,
   decodeLsRefsResponse,
   encodeErrorLine,
+  encodeSideBand,
   encodeSideBandError,
   type EncodedCommand,
   type FetchRequest,
@@ -12,7 +15,9 @@ import { BRAND } from "../brand.ts";
 import { StoredDataDamaged } from "../cache/responses/block-sums.ts";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import { AccessEnded, type FetchPlan } from "../cache/fetch-plan.ts";
-import type { GitCache } from "../cache/git-cache.ts";
+import { KEEPALIVE, KEEP_ALIVE_MS, within } from "../cache/coalescing/keep-alive.ts";
+import { leave, type GitCache } from "../cache/git-cache.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import { ResponseCut } from "../cache/coalescing/coalesced-fetch.ts";
 import type { StoredResponse } from "../cache/responses/response-store.ts";
 import type { FetchAuthorization } from "../access/authorization.ts";
@@ -127,6 +132,7 @@ export class FetchCommand {
       fetch: isResolved && decoded.isPlain ? fetch : undefined,
       body: command.bytes,
       gone: context.gone,
+      client: clientOf(context),
       authorization,
       upstream: new ClientUpstream({
         upstream,
@@ -142,13 +148,18 @@ export class FetchCommand {
   }
 
   async #carryOut(call: FetchCall, plan: Exclude<FetchPlan, { kind: "replaced" }>): Promise<boolean> {
+    const { context } = call.request;
     switch (plan.kind) {
       case "gone":
         throw new GitError("client_gone", 499, "the client left");
       case "busy":
-        throw new GitError("busy", 503, "too many fetches from the code host are waiting; try again", {
+        context.refusedBy = "queue";
+        this.#count(call, "rejected");
+        throw new GitError("busy", 503, "too many requests are waiting; try again", {
           headers: { "Retry-After": RETRY_AFTER_SECONDS },
         });
+      case "told":
+        return await this.#afterWait(call, plan);
       case "relay":
         return await this.#relayed(call, plan.response, plan.end);
       case "refused":
@@ -170,6 +181,35 @@ export class FetchCommand {
     return await this.#run({ ...call, authorizedAt, plans: plans + 1 });
   }
 
+  /** Tells the client that it waits, until its response is there. Failures from then on are packets. */
+  async #afterWait(
+    call: FetchCall,
+    { notice, served }: Extract<FetchPlan, { kind: "told" }>,
+  ): Promise<boolean> {
+    const { response, command } = call;
+    const { fetch } = this.#options.known.fetchOf(command.request);
+    let plan: FetchPlan | undefined;
+    try {
+      await response.beginPack(notice.beginning);
+      const isHere = served.then(() => true);
+      isHere.catch(() => undefined);
+      do await response.sink.write(waitingPacket(notice.ahead(), fetch.noProgress));
+      while ((await within(isHere, KEEP_ALIVE_MS)) === undefined);
+      plan = await served;
+      response.sink.skip(notice.beginning);
+      if (plan.kind === "replaced") {
+        throw new GitError("busy", 503, "the repository changed during the wait; try again");
+      }
+      return await this.#carryOut(call, plan);
+    } catch (error) {
+      if (plan === undefined) void served.then(leave).catch(() => undefined);
+      if (!(error instanceof GitError) || isGone(error)) throw error;
+      if (!call.request.context.cacheCounted) this.#count(call, "error");
+      await response.sink.fail(errorPacket(error.message, true));
+      return false;
+    }
+  }
+
   async #fromFile(call: FetchCall, file: StoredResponse): Promise<boolean> {
     const { response } = call;
     if (await this.#handedOver(call, file)) return true;
@@ -184,7 +224,7 @@ export class FetchCommand {
     } catch (error) {
       this.#count(call, isGone(error) ? "hit" : "error");
       if (!(error instanceof StoredDataDamaged)) throw error;
-      await response.sink.fail(errorPacket(OWN_FAULT, sender.inPackfile));
+      await response.sink.fail(errorPacket(OWN_FAULT, response.inPack || sender.inPackfile));
       return false;
     } finally {
       await file.close();
@@ -237,7 +277,7 @@ export class FetchCommand {
       if (!(error instanceof ResponseCut)) throw error;
       if (error.isOwn) {
         response.beginOwn("error");
-        await response.sink.fail(errorPacket(OWN_FAULT, sender.inPackfile));
+        await response.sink.fail(errorPacket(OWN_FAULT, response.inPack || sender.inPackfile));
         return false;
       }
       if (!response.begun && error.cause instanceof GitError) throw error.cause;
@@ -254,7 +294,7 @@ export class FetchCommand {
         );
       }
       response.beginOwn(failure);
-      await response.sink.fail(errorPacket(message, sender.inPackfile));
+      await response.sink.fail(errorPacket(message, response.inPack || sender.inPackfile));
       return false;
     } finally {
       reader.leave();
@@ -353,6 +393,19 @@ function fewPrefixes(names: readonly string[]): readonly string[] {
 /** The full names that a short one may mean (gitrevisions, "<refname>"). */
 function candidates(name: string): string[] {
   return [name, `refs/${name}`, `refs/tags/${name}`, `refs/heads/${name}`, `refs/remotes/${name}`];
+}
+
+/** Client that a place in a queue is for: the token of this service, or the address. */
+export function clientOf({ principal, remoteAddress }: RequestContext): string {
+  const { tokenId } = principal ?? {};
+  return tokenId === undefined ? addressKey(remoteAddress) : `token:${tokenId}`;
+}
+
+/** Says that the client waits. A client that wants no progress gets a packet without data. */
+function waitingPacket(ahead: number, noProgress: boolean): Buffer {
+  return noProgress
+    ? KEEPALIVE
+    : encodeSideBand(SIDE_BAND.progress, Buffer.from(`waiting, ${ahead} ahead\n`));
 }
 
 function errorPacket(message: string, inPackfile: boolean): Buffer {

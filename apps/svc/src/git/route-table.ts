@@ -25,7 +25,7 @@ export interface GitRoute {
   /**
    * The response to a failure. Before the first byte it is always a status of its own with a line of text:
    * 400 malformed, 401 and 403 refused, 405 method, 408 slow body, 413 large body, 415 type or encoding of the body,
-   * 429 too many requests of the address, 502 unreachable code host, 503 no turn in time, 504 silent code host.
+   * 429 too many requests of the address, 502 unreachable code host, 503 no place in time (200 with `ERR` for a fetch of git), 504 silent code host.
    */
   readonly failure: { readonly before: "status"; readonly after: LateFailure };
 }

@@ -11,6 +11,7 @@ import type { RequestContext } from "../http/request/request-context.ts";
 import type { GitHandler } from "../http/server/listener.ts";
 import type { VirtualHost } from "../http/routing/virtual-host.ts";
 import { queryValues, splitTarget, type Target } from "../http/routing/target.ts";
+import { answerBusy } from "../http/request/busy-answer.ts";
 import { answerText } from "../http/request/text-answer.ts";
 import type { RequestResult } from "../telemetry/metrics.ts";
 import type { Admission, CredentialCheck } from "../tokens/admission.ts";
@@ -288,6 +289,7 @@ export class GitRoutes implements GitHandler {
       "a git request failed",
     );
     if (known === undefined) answerText(context, 500, `internal error; the log has more under ${context.id}`);
+    else if (known.code === "busy") answerBusy(context, known.status, known.message, known.headers);
     else answerText(context, known.status, known.message, known.headers);
   }
 }

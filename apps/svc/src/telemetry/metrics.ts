@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import { BRAND } from "../brand.ts";
+import { QueueMetrics } from "./queue-metrics.ts";
 import { RepositoryLabelling, type RepositoryLabels } from "./repository-labels.ts";
 
 export type FetchResult = "hit" | "miss" | "rejected" | "error";
@@ -41,6 +42,7 @@ export interface MetricsOptions {
 export class Metrics {
   readonly registry = new Registry();
   readonly labels = new RepositoryLabelling();
+  readonly queues = new QueueMetrics(this.registry);
   readonly #registers = [this.registry];
   readonly #fetch = this.#counter("cache_fetch_total", "Git fetch requests by result.", ["result"]);
   readonly #lsRefs = this.#counter("cache_lsrefs_total", "ls-refs commands forwarded upstream.");

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT } from "@devplat/git-protocol";
 import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 
 /** Request headers that go to the code host. `Authorization` is not among them: admission decides on it. */
@@ -84,8 +85,7 @@ export function isPage(type: string): boolean {
   return type === "text/html" || type === "application/xhtml+xml";
 }
 
-export const UPLOAD_PACK_REQUEST = "application/x-git-upload-pack-request";
-export const UPLOAD_PACK_RESULT = "application/x-git-upload-pack-result";
+export { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT };
 
 /** Whether a response's head is that of an upload-pack result whose bytes we can read. */
 export function isUploadPackResult(response: {

@@ -1,5 +1,5 @@
 import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
-import { MAX_REQUEST_OIDS, finishInSlices, type ObjectGraph } from "@devplat/git-store";
+import { MAX_REQUEST_OIDS, finishInSlices, type FetchContext, type ObjectGraph } from "@devplat/git-store";
 import type { Mirrors } from "../mirror/mirrors.ts";
 import type { MirrorView } from "../mirror/mirror-view.ts";
 import type { RepositoryId } from "../storage/repository-id.ts";
@@ -77,14 +77,20 @@ export class MirrorResponder {
     }
   }
 
-  /** Returns the response with its framing. Releases the view at the end. @throws before the first chunk if the response cannot be built, later only if stored data is damaged */
+  /**
+   * Returns the response with its framing. Releases the view at the end.
+   *
+   * @param onSelected called once, before the first chunk of a response with a pack: see {@link FetchContext.onSelected}
+   * @throws before the first chunk if the response cannot be built, later only if stored data is damaged
+   */
   async *respond(
     fetch: FetchRequest,
     { view, tips }: Servable,
     signal: AbortSignal,
+    onSelected: (bytes: number) => void = () => undefined,
   ): AsyncGenerator<Buffer, void, undefined> {
     try {
-      const context = { refs: tips.refs, head: tips.head, signal };
+      const context: FetchContext = { refs: tips.refs, head: tips.head, signal, onSelected };
       const { uploadPackV2Fetch } = await import("@devplat/git-store/upload-pack");
       yield* this.#limit.run(uploadPackV2Fetch(view.graph, fetch, context), signal, PRIMED_BYTES);
     } finally {

@@ -18,6 +18,11 @@ export interface FetchContext {
    * consumer causes much garbage collection. Default false.
    */
   readonly reuseChunks?: boolean;
+  /**
+   * Called once, before the first chunk of a response with a pack, with the stored bytes of the objects to send. The first
+   * chunk then ends with the line that begins the pack.
+   */
+  readonly onSelected?: (bytes: number) => void;
   /** Called once, when the pack is complete. */
   readonly onTotals?: (totals: Readonly<PackTotals>) => void;
 }

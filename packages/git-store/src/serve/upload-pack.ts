@@ -20,6 +20,7 @@ import { negotiate } from "./negotiate.ts";
 import { isStoredPack, PackWriter, type PackTotals } from "./pack-writer.ts";
 import { PacketBuffer } from "./packet-buffer.ts";
 import { selectObjects } from "./select-objects.ts";
+import { storedBytesSteps } from "./stored-bytes.ts";
 import { shallowHistory } from "./shallow-history.ts";
 import { tagRefs } from "./tag-refs.ts";
 
@@ -159,6 +160,9 @@ async function* respond(
     clientHas: request.thinPack ? thinBases(graph, clientHas, filter) : undefined,
     ofsDelta: request.ofsDelta,
   };
+  if (context.onSelected !== undefined) {
+    context.onSelected(await finishInSlices(storedBytesSteps(graph, send), signal));
+  }
   lines.begin("packfile");
   yield lines.take();
   const out = new PacketBuffer(isStoredPack(graph, plan) ? undefined : graph.format);

@@ -1,4 +1,5 @@
 import type { ObjectFormat } from "@devplat/git-protocol";
+import type { ClientWait } from "../admission/client-wait.ts";
 import { ResponseCheck } from "../responses/response-check.ts";
 import { CoalescedFetch, type FetchReader } from "./coalesced-fetch.ts";
 
@@ -16,6 +17,8 @@ export class CoalescedFetches {
   readonly #open = new Map<string, CoalescedFetch>();
   /** Fetches that got no turn at the code host. */
   readonly #turnedAway = new WeakSet<CoalescedFetch>();
+  /** Waits of the clients that lead fetches. */
+  readonly #waits = new WeakMap<CoalescedFetch, ClientWait>();
 
   /** @param shared see sharingKey */
   find(shared: string): CoalescedFetch | undefined {
@@ -24,12 +27,17 @@ export class CoalescedFetches {
 
   /**
    * @param shared see sharingKey; undefined: no other request may join
-   * @param gone fires when the client leaves
+   * @param client its signal fires when it leaves
    */
-  open(shared: string | undefined, format: ObjectFormat, gone: AbortSignal): LedFetch {
+  open(
+    shared: string | undefined,
+    format: ObjectFormat,
+    { gone, wait }: { readonly gone: AbortSignal; readonly wait: ClientWait },
+  ): LedFetch {
     const check = new ResponseCheck(format);
     const fetch = new CoalescedFetch(check);
     const reader = fetch.join();
+    this.#waits.set(fetch, wait);
     gone.addEventListener("abort", () => reader.leave(), { once: true });
     if (shared === undefined) fetch.abandon();
     else this.#open.set(shared, fetch);
@@ -39,6 +47,11 @@ export class CoalescedFetches {
       fetch.close();
     };
     return { fetch, check, reader, close };
+  }
+
+  /** Wait of the client that leads a fetch. */
+  waitOf(fetch: CoalescedFetch): ClientWait | undefined {
+    return this.#waits.get(fetch);
   }
 
   /**

@@ -2,8 +2,10 @@ import { SIDE_BAND, decodePktLine, encodePktLine, lineText, type FetchRequest } 
 
 /** Milliseconds between two keepalive packets while a response is prepared (as git's `uploadpack.keepAlive`). */
 export const KEEP_ALIVE_MS = 5000;
-const KEEPALIVE = encodePktLine(Buffer.from([SIDE_BAND.pack]));
-const PACKFILE = encodePktLine("packfile\n");
+/** A packet of the pack without data. */
+export const KEEPALIVE = encodePktLine(Buffer.from([SIDE_BAND.pack]));
+/** The line that begins the pack of a response. */
+export const PACKFILE = encodePktLine("packfile\n");
 
 /**
  * Whether the response to a request has only a packfile section. Then the section can begin before the pack is ready,

@@ -5,7 +5,10 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
 import type { UpstreamResponse } from "../../upstream/upstream.ts";
 import type { BackgroundWork } from "../background-work.ts";
-import type { FetchJob, PlannedFetch } from "../fetch-plan.ts";
+import type { AdmissionQueue } from "../admission/admission-queue.ts";
+import type { Place } from "../admission/fair-queue.ts";
+import { counted, upstreamWork } from "../admission/places.ts";
+import type { FetchJob, PlannedFetch, WaitingJob } from "../fetch-plan.ts";
 import type { MirrorFiller } from "../filling/mirror-filler.ts";
 import type { FillWatch } from "../filling/fill-watch.ts";
 import type { RepositoryReset } from "../repository-reset.ts";
@@ -15,11 +18,10 @@ import type { MirrorFaults } from "../mirror-faults.ts";
 import type { MirrorResponses, MirrorAttempt, MirrorOutcome } from "../mirror-responses.ts";
 import type { CoalescedFetches, LedFetch } from "./coalesced-fetches.ts";
 import { respondWithKeepalive } from "./respond-with-keepalive.ts";
-import type { UpstreamLimit } from "./upstream-limit.ts";
 
 /** A fetch without a stored response and without a running fetch to join. */
 export interface LeadTask {
-  readonly job: FetchJob;
+  readonly job: WaitingJob;
   /** Undefined: the response must be neither stored nor shared. */
   readonly key: string | undefined;
   /** See sharingKey. */
@@ -37,7 +39,7 @@ export interface LeadFetchParts {
   readonly fetches: CoalescedFetches;
   readonly recorder: ResponseRecorder;
   readonly responses: Pick<ResponseStore, "refer">;
-  readonly upstreamLimit: UpstreamLimit;
+  readonly upstreamQueue: AdmissionQueue;
   readonly fills: FillWatch;
   readonly reset: RepositoryReset;
   readonly background: BackgroundWork;
@@ -58,7 +60,7 @@ interface MirrorResponse {
 
 /**
  * Answers a fetch from the mirror or from the code host, so that other requests can join, and stores the response. Each of
- * the three lifetimes has a method: the coalesced fetch ({@link run}), the turn at the code host (`#fromUpstream`), and
+ * the three lifetimes has a method: the coalesced fetch ({@link run}), the place in the queue (`#fromUpstream`), and
  * the stored response (`#begin…`).
  */
 export class LeadFetch {
@@ -76,7 +78,7 @@ export class LeadFetch {
     const { job, key, shared } = task;
     // The signal may have fired during the search for a stored response. It does not fire again.
     if (job.gone.aborted) return { plan: { kind: "gone" }, confirm: false };
-    const led = this.#parts.fetches.open(key === undefined ? undefined : shared, job.format, job.gone);
+    const led = this.#parts.fetches.open(key === undefined ? undefined : shared, job.format, job);
     try {
       return await this.#respond(task, led);
     } catch (error) {
@@ -117,7 +119,7 @@ export class LeadFetch {
   }
 
   /** Waits for a response that is being prepared. The client gets keepalive packets if its request allows them. */
-  async #settle(job: FetchJob, own: MirrorAttempt, led: LedFetch): Promise<MirrorOutcome> {
+  async #settle(job: WaitingJob, own: MirrorAttempt, led: LedFetch): Promise<MirrorOutcome> {
     if (own.kind !== "pending") return own;
     const { keepAliveMs, reset } = this.#parts;
     const { signal } = led.fetch;
@@ -166,36 +168,36 @@ export class LeadFetch {
     return { plan, confirm };
   }
 
-  /** Waits for a turn at the code host, and holds it until the response is here. */
+  /** Waits for a place for a fetch from the code host, and holds it until the response is here. */
   async #fromUpstream(task: LeadTask, led: LedFetch, generation: number): Promise<PlannedFetch | "filled"> {
     const { job } = task;
-    const turn = await this.#turn(task, led);
-    if (turn === "filled") {
+    const place = await this.#place(task, led);
+    if (place === "filled") {
       led.close();
       led.reader.leave();
       return "filled";
     }
-    if (turn === undefined) return this.#turnedAway(task, led);
+    if (place === undefined) return this.#turnedAway(task, led);
     try {
       const response = await job.upstream.fetch(job.body, led.fetch.signal);
-      if (!isUploadPackResult(response)) return relayed(led, response, turn);
-      return await this.#beginFromUpstream(task, led, { chunks: response.chunks, release: turn, generation });
+      if (!isUploadPackResult(response)) return relayed(led, response, () => place.release());
+      return await this.#beginFromUpstream(task, led, { chunks: response.chunks, place, generation });
     } catch (error) {
-      turn();
+      place.release();
       throw error;
     }
   }
 
-  /** @returns function that returns the turn; undefined: no turn in time; `filled`: the mirror was filled before */
-  async #turn(task: LeadTask, { fetch }: LedFetch): Promise<(() => void) | "filled" | undefined> {
-    const { upstreamLimit, fills } = this.#parts;
-    const { key } = task.job.repository.id;
+  /** @returns undefined: no place in time; `filled`: the mirror was filled before */
+  async #place({ job }: LeadTask, { fetch }: LedFetch): Promise<Place | "filled" | undefined> {
+    const { upstreamQueue, fills } = this.#parts;
+    const { key } = job.repository.id;
     const filled = fills.watch(key);
     try {
       const signal = AbortSignal.any([fetch.signal, filled.signal]);
-      const release = await upstreamLimit.acquire(key, signal, this.#left(task));
-      if (release === undefined && filled.signal.aborted && !fetch.signal.aborted) return "filled";
-      return release;
+      const place = await upstreamQueue.wait(upstreamWork(key, job.client), job.wait, signal);
+      if (place === undefined && filled.signal.aborted && !fetch.signal.aborted) return "filled";
+      return place === "refused" ? undefined : place;
     } finally {
       filled.end();
     }
@@ -206,13 +208,14 @@ export class LeadFetch {
     led: LedFetch,
     response: {
       readonly chunks: AsyncIterable<Buffer>;
-      readonly release: () => void;
+      readonly place: Place;
       readonly generation: number;
     },
   ): Promise<PlannedFetch> {
     const { recorder, background, filler, fills } = this.#parts;
     const { repository, wantedRefs } = job;
-    const { chunks, release, generation } = response;
+    const { place, generation } = response;
+    const chunks = counted(response.chunks, place);
     const { fetch, check } = led;
     const pending = await recorder.begin(repository, key);
     const isStored = key !== undefined && pending !== undefined;
@@ -231,7 +234,7 @@ export class LeadFetch {
       const recording = { repository, key, generation, wantedRefs, led, chunks, pending, isRepeatable };
       const { stored, bytes } = await recorder.record(recording);
       recorded.resolve(stored);
-      release();
+      place.release();
       const source = stored && pending !== undefined ? { chunks: () => pending.chunks(bytes) } : undefined;
       if (check.complete && check.packStarted) void fill?.complete(source);
       else fill?.cancel();
@@ -266,7 +269,7 @@ export class LeadFetch {
   }
 }
 
-/** Relays the code host's response to the leading client only. @param release returns the turn */
+/** Relays the code host's response to the leading client only. @param release releases its place */
 function relayed(led: LedFetch, response: UpstreamResponse, release: () => void): PlannedFetch {
   led.close();
   const end = (): void => {

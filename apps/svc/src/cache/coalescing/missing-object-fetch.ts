@@ -6,12 +6,14 @@ import {
   type ObjectFormat,
 } from "@devplat/git-protocol";
 import { GitStoreError, type Ref } from "@devplat/git-store";
+import type { AdmissionQueue } from "../admission/admission-queue.ts";
+import type { Place } from "../admission/fair-queue.ts";
+import { upstreamWork } from "../admission/places.ts";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
 import type { FillJob } from "../fetch-plan.ts";
 import { SURVEYED_PREFIXES, shareHistory, type MissingWants, type Mirror } from "@devplat/git-mirror";
 import { packBytes } from "./pack-stream.ts";
-import type { UpstreamLimit } from "./upstream-limit.ts";
 
 /** Maximum haves in a request. Git sends fewer in its first round; the history of each is implied. */
 const MAX_HAVES = 512;
@@ -63,11 +65,11 @@ export class ResponseBroken extends Error {}
  * set of missing wants. It continues when its caller leaves, because the mirror needs the objects too.
  */
 export class MissingObjectFetches {
-  readonly #limit: UpstreamLimit;
+  readonly #queue: AdmissionQueue;
   readonly #running = new Map<string, MissingObjectFetch>();
 
-  constructor(limit: UpstreamLimit) {
-    this.#limit = limit;
+  constructor(queue: AdmissionQueue) {
+    this.#queue = queue;
   }
 
   /** The running fetch of the same objects, if another request started one. */
@@ -101,19 +103,26 @@ export class MissingObjectFetches {
     const { signal } = new AbortController();
     const before = [...view.refs.values()].map(({ oid }) => oid);
     const related = tips.oids.values().some((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
-    let release: (() => void) | undefined;
+    let place: Place | undefined;
     let fetched = false;
     const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Buffer>> => {
       fetched = true;
-      release = await this.#limit.acquire(repository.id.key, signal, waitMs);
-      if (release === undefined) throw new NoTurn();
+      const turn = (place = await this.#queue.take(
+        upstreamWork(repository.id.key, job.client),
+        signal,
+        waitMs,
+      ));
+      if (turn === undefined) throw new NoTurn();
       const response = await job.upstream
         .fetch(requestFor(wants, refs, format), signal)
         .catch((cause: unknown) => {
           throw new RequestFailed("the request to the code host failed", { cause });
         });
       if (!isUploadPackResult(response)) throw new FetchRefused(response);
-      return packOf(response, begun);
+      return packOf(response, (bytes) => {
+        begun();
+        turn.moved(bytes);
+      });
     };
     try {
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
@@ -127,7 +136,7 @@ export class MissingObjectFetches {
       }
       throw error;
     } finally {
-      release?.();
+      place?.release();
     }
     if (related || !fetched) return { kind: "filled", fetched };
     const now = await mirror.view(format);
@@ -176,18 +185,18 @@ export function requestFor(
 /**
  * The pack of a response. An error in place of the pack becomes a refusal with the response's own bytes.
  *
- * @param arrives called with each chunk of the response
+ * @param arrives called with the size of each chunk of the response
  */
 export async function* packOf(
   response: UpstreamResponse,
-  arrives: () => void = () => undefined,
+  arrives: (bytes: number) => void = () => undefined,
 ): AsyncGenerator<Buffer, void, undefined> {
   const head: Buffer[] = [];
   let size = 0;
   let begun = false;
   const watched = async function* (): AsyncGenerator<Buffer> {
     for await (const chunk of response.chunks) {
-      arrives();
+      arrives(chunk.length);
       if (!begun && size < MAX_ERROR_BYTES) head.push(chunk);
       size += chunk.length;
       yield chunk;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { decodeFetchRequest } from "@devplat/git-protocol";
-import type { FetchJob } from "../fetch-plan.ts";
+import { ClientWait } from "../admission/client-wait.ts";
+import type { WaitingJob } from "../fetch-plan.ts";
 import type { MirrorOutcome } from "../mirror-responses.ts";
 import type { RepositoryReset } from "../repository-reset.ts";
 import { respondWithKeepalive } from "./respond-with-keepalive.ts";
@@ -18,24 +19,27 @@ it("no stored data follows keepalive packets if the repository was replaced", as
   }
   const primed = stored();
   await primed.next();
+  const wait = new ClientWait({ since: 0, client: "a", beginning: undefined });
   const prepared = Promise.withResolvers<MirrorOutcome>();
   const outcome = await respondWithKeepalive({
     // Only what a request uses that waits for the mirror.
     job: {
       fetch: decodeFetchRequest(command, "sha1"),
       gone: new AbortController().signal,
+      wait,
       authorization: {
         wantsShown: true,
         identity: 0,
         renew: () => Promise.resolve({ kind: "replaced" }),
       },
-    } as unknown as FetchJob,
+    } as unknown as WaitingJob,
     pending: prepared.promise,
     signal: new AbortController().signal,
     intervalMs: 1,
     reset: {} as RepositoryReset,
   });
   assert.ok(outcome.kind === "begun" && outcome.keptAlive === true);
+  assert.equal(wait.isServed, true, "a queue may refuse a client that has bytes");
   prepared.resolve({ kind: "begun", chunks: primed, fetched: true });
   await assert.rejects(async () => {
     for await (const chunk of outcome.chunks) assert.ok(!chunk.includes("old repository"));

@@ -1,5 +1,5 @@
 import { isUploadPackResult } from "../../upstream/headers.ts";
-import { AccessEnded, type FetchJob } from "../fetch-plan.ts";
+import { AccessEnded, type FetchJob, type WaitingJob } from "../fetch-plan.ts";
 import { canKeepAlive, drop, keptAlive, within } from "./keep-alive.ts";
 import type { RepositoryReset } from "../repository-reset.ts";
 import type { MirrorOutcome } from "../mirror-responses.ts";
@@ -16,7 +16,7 @@ export async function respondWithKeepalive({
   intervalMs,
   reset,
 }: {
-  readonly job: FetchJob;
+  readonly job: WaitingJob;
   readonly pending: Promise<MirrorOutcome>;
   readonly signal: AbortSignal;
   readonly intervalMs: number;
@@ -25,6 +25,7 @@ export async function respondWithKeepalive({
   if (job.fetch === undefined || !canKeepAlive(job.fetch)) return await pending;
   const soon = await within(pending, intervalMs);
   if (soon !== undefined) return soon;
+  job.wait.begun();
   const chunks = pending.then(async (settled) => {
     if (settled.kind === "begun") {
       try {
@@ -35,7 +36,8 @@ export async function respondWithKeepalive({
       }
       return settled.chunks;
     }
-    if (settled.kind === "relay" || settled.kind === "busy") throw new Error("the code host gives no pack");
+    // A queue that gave no place to fetch the missing objects must not end a response that has begun.
+    if (settled.kind === "relay") throw new Error("the code host gives no pack");
     if (settled.kind === "unrelated") await reset.startAnew(job.repository);
     const response = await job.upstream.fetch(job.body, signal);
     if (!isUploadPackResult(response)) throw new Error("the code host gives no pack");

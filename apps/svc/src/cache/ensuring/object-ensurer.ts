@@ -14,6 +14,7 @@ import type { FetchJob, FillJob } from "../fetch-plan.ts";
 import type { BackgroundFills } from "../filling/background-fill.ts";
 import type { MirrorFiller } from "../filling/mirror-filler.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
+import type { MirrorSource } from "../mirror-source.ts";
 import type { RepositoryReset } from "../repository-reset.ts";
 
 /** Maximum fetches of one attempt: a fill behind another request may bring other objects than those that are wanted. */
@@ -44,7 +45,9 @@ export interface ObjectEnsurerParts {
   readonly responder: Pick<MirrorResponder, "check">;
   readonly threads: Pick<MirrorThreads, "urgency">;
   readonly missingObjects: MissingObjectFetches;
-  readonly filler: Pick<MirrorFiller, "finished">;
+  /** Undefined: no other instance shares packs. */
+  readonly source: MirrorSource | undefined;
+  readonly filler: Pick<MirrorFiller, "behindTransfer">;
   readonly background: BackgroundFills;
   readonly reset: Pick<RepositoryReset, "startAnew">;
   readonly faults: MirrorFaults;
@@ -113,9 +116,16 @@ export class ObjectEnsurer {
   async #attempt(job: EnsureJob): Promise<Attempt> {
     const { repository } = job;
     const { generation } = repository;
+    let { source } = this.#parts;
     try {
       for (let fetches = 0; fetches <= MAX_FETCHES; fetches++) {
-        const found = await this.#look(job);
+        let found = await this.#look(job);
+        if (found !== "here" && source !== undefined) {
+          if (found !== "empty") found.view.release();
+          await source.refresh(repository.id, Infinity);
+          source = undefined;
+          found = await this.#look(job);
+        }
         if (found === "here") return { kind: "ready", fetched: fetches > 0 };
         const result = found === "empty" ? await this.#fill(job) : await this.#fetch(job, found);
         if (result !== undefined) return result;
@@ -153,7 +163,7 @@ export class ObjectEnsurer {
   /** @returns undefined: the mirror must be checked again */
   async #fill(job: EnsureJob): Promise<Attempt | undefined> {
     const { filler, background } = this.#parts;
-    if (await filler.finished(job)) return undefined;
+    if (await filler.behindTransfer(job.repository)) return undefined;
     const result = await background.filled(job);
     switch (result.kind) {
       case "ended":

@@ -5,7 +5,9 @@ import { isUploadPackResult } from "../../upstream/headers.ts";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
 import type { FillJob } from "../fetch-plan.ts";
 import type { Mirrors } from "@devplat/git-mirror";
-import type { UpstreamLimit } from "../coalescing/upstream-limit.ts";
+import type { AdmissionQueue } from "../admission/admission-queue.ts";
+import type { Place } from "../admission/fair-queue.ts";
+import { upstreamWork } from "../admission/places.ts";
 
 /** Prefixes of the refs that a fill requests: branches and tags, never proposals (`refs/pull/`). */
 const FILL_PREFIXES = ["HEAD", "refs/heads/", "refs/tags/"];
@@ -40,17 +42,17 @@ export interface BackgroundFillOptions {
 export class BackgroundFills {
   readonly #options: BackgroundFillOptions;
   readonly #mirrors: Mirrors;
-  readonly #limit: UpstreamLimit;
+  readonly #queue: AdmissionQueue;
   readonly #faults: FaultLog;
   readonly #running = new Map<string, Promise<FillResult>>();
   /** Repositories that are too large, and the generation of their data. */
   readonly #tooBig = new WeakMap<CachedRepository, number>();
   readonly #ended = new AbortController();
 
-  constructor(options: BackgroundFillOptions, mirrors: Mirrors, limit: UpstreamLimit, faults: FaultLog) {
+  constructor(options: BackgroundFillOptions, mirrors: Mirrors, queue: AdmissionQueue, faults: FaultLog) {
     this.#options = options;
     this.#mirrors = mirrors;
-    this.#limit = limit;
+    this.#queue = queue;
     this.#faults = faults;
   }
 
@@ -78,11 +80,12 @@ export class BackgroundFills {
     const { repository } = job;
     const { generation } = repository;
     const { signal } = this.#ended;
-    let release: (() => void) | undefined;
+    let place: Place | undefined;
     try {
-      release = await this.#limit.acquire(repository.id.key, signal, this.#options.waitMs, true);
-      if (release === undefined) return { kind: "busy" };
-      await this.#fill(job);
+      const work = upstreamWork(repository.id.key, job.client, true);
+      place = await this.#queue.take(work, signal, this.#options.waitMs);
+      if (place === undefined) return { kind: "busy" };
+      await this.#fill(job, place);
       return { kind: "ended" };
     } catch (error) {
       if (error instanceof TooBig) this.#tooBig.set(repository, generation);
@@ -93,7 +96,7 @@ export class BackgroundFills {
       if (error instanceof FetchRefused) return { kind: "refused", response: error.response };
       return { kind: "failed", error };
     } finally {
-      release?.();
+      place?.release();
     }
   }
 
@@ -102,7 +105,7 @@ export class BackgroundFills {
     this.#ended.abort(new Error("the service is stopping"));
   }
 
-  async #fill(job: FillJob): Promise<void> {
+  async #fill(job: FillJob, place: Place): Promise<void> {
     const { repository, format, fetch } = job;
     const mirror = this.#mirrors.of(repository.id);
     const view = await mirror.view(format);
@@ -123,7 +126,10 @@ export class BackgroundFills {
       if (!isUploadPackResult(response)) {
         throw new FetchRefused(withBody(response, await response.read(MAX_ERROR_BYTES)));
       }
-      return bounded(packOf(response), this.#options.maxBytes);
+      return bounded(
+        packOf(response, (bytes) => place.moved(bytes)),
+        this.#options.maxBytes,
+      );
     };
     const shown = repository.tips.recent().refs.values();
     await mirror.receive({ open, format, wants: [...wants], shown, ifEmpty: true });

@@ -3,6 +3,8 @@ export interface FillCandidate {
   /** Whether the transfer brings everything that the fill needs: then no other fetch is needed. */
   readonly selfContained: boolean;
   readonly started: boolean;
+  /** Resolves when the fill has ended, or can no longer start. */
+  readonly done: Promise<void>;
   start(): void;
 }
 
@@ -29,6 +31,12 @@ export class FillStarts {
     const known = this.#candidates.get(key);
     known?.delete(candidate);
     if (known?.size === 0) this.#candidates.delete(key);
+  }
+
+  /** End of the fills behind the running transfers of a repository; undefined: there are none. */
+  done(key: string): Promise<unknown> | undefined {
+    const candidates = this.#candidates.get(key);
+    return candidates && Promise.all([...candidates].map(async ({ done }) => done));
   }
 
   /** Called for a request that differs from the running transfers. Starts a fill, unless one has started. */

@@ -53,6 +53,18 @@ export class MirrorFiller {
     return (await this.#parts.threads.urgency.during(within(over, FINISHING_MS))) === true;
   }
 
+  /**
+   * Starts a fill behind a running transfer of the repository, and waits for it.
+   *
+   * @returns false: there is no transfer
+   */
+  async behindTransfer({ id }: CachedRepository): Promise<boolean> {
+    this.#starts.startOne(id.key);
+    const done = this.#starts.done(id.key);
+    await done;
+    return done !== undefined;
+  }
+
   /** Whether the mirror of a repository holds anything. */
   async hasAny(repository: CachedRepository): Promise<boolean> {
     const { mirrors, faults } = this.#parts;

@@ -8,7 +8,9 @@ import type { FaultLog } from "../fault-log.ts";
 import { packBytes } from "../coalescing/pack-stream.ts";
 import type { CachePolicies, CachePolicy, WarmStart } from "../policy.ts";
 import { SURVEYED_PREFIXES, shareHistory, type Mirror, type MirrorView } from "@devplat/git-mirror";
-import type { UpstreamLimit } from "../coalescing/upstream-limit.ts";
+import type { AdmissionQueue } from "../admission/admission-queue.ts";
+import type { Place } from "../admission/fair-queue.ts";
+import { counted, upstreamWork } from "../admission/places.ts";
 import type { RecentTips } from "../../access/ref-snapshots.ts";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import type { WarmCredential } from "./warm-credential.ts";
@@ -41,7 +43,7 @@ export interface WarmTarget {
 export interface WarmerParts {
   readonly target: WarmTarget;
   readonly policies: CachePolicies;
-  readonly upstreamLimit: UpstreamLimit;
+  readonly upstreamQueue: AdmissionQueue;
   readonly faults: FaultLog;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -260,18 +262,20 @@ export class Warmer {
     wants: readonly string[],
     question: WarmQuestion,
   ): Promise<void> {
-    const { upstreamLimit, waitMs } = this.#parts;
-    let release: (() => void) | undefined;
+    const { upstreamQueue, waitMs } = this.#parts;
+    let place: Place | undefined;
     const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Uint8Array>> => {
-      release = await upstreamLimit.acquire(repository.id.key, question.signal, waitMs);
-      if (release === undefined) throw new Error("no turn to ask the code host came in time");
-      return packBytes(await this.#options.source.fetch(question, requestFor(wants, refs, format)));
+      const work = upstreamWork(repository.id.key, undefined);
+      place = await upstreamQueue.take(work, question.signal, waitMs);
+      if (place === undefined) throw new Error("no turn to ask the code host came in time");
+      const chunks = await this.#options.source.fetch(question, requestFor(wants, refs, format));
+      return packBytes(counted(chunks, place));
     };
     try {
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
       await store.receive({ open, format, wants, shown: tips.refs.values(), covered });
     } finally {
-      release?.();
+      place?.release();
     }
   }
 

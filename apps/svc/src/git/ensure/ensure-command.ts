@@ -13,6 +13,7 @@ import { GitError, isGone } from "../../upstream/errors.ts";
 import { ownCommandHeaders } from "../../upstream/headers.ts";
 import { isRefusal } from "../../upstream/response-status.ts";
 import type { Upstream, UpstreamResponse } from "../../upstream/upstream.ts";
+import { clientOf } from "../fetch-command.ts";
 import { ClientUpstream } from "../fetch-upstream.ts";
 import type { CachedRequest, RepositoryRequest } from "../git-request.ts";
 import { relay } from "../relay.ts";
@@ -138,6 +139,7 @@ export class EnsureCommand {
         fetch,
         wantedRefs: new Map(),
         gone: request.context.gone,
+        client: clientOf(request.context),
         upstream: new ClientUpstream({ upstream, access, request, authorization, headers }),
       },
       waitMs,

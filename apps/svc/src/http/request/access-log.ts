@@ -24,6 +24,7 @@ export function logAccess(
       remote: context.remoteAddress,
       principal: principalText(context.principal),
       ...(options.withCache ? { cache_state: context.cacheState, cache_repo: context.cacheRepo } : {}),
+      ...(context.refusedBy === undefined ? {} : { refused_by: context.refusedBy }),
       user_agent: context.shown(request.headers["user-agent"] ?? ""),
     },
     "request",

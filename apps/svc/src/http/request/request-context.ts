@@ -35,6 +35,8 @@ export class RequestContext implements ObservedRequest {
   gitProbe = false;
   /** Whether every byte of a fetch's answer was handed over: git leaves on the last one, before HTTP's own end. */
   delivered = false;
+  /** The limit of this service that refused the request; undefined: none. */
+  refusedBy: "queue" | "limit" | undefined;
   /** `owner/name` of a cache-enabled repository. */
   cacheRepo = "";
   readonly #ownToken: (text: string) => boolean;

@@ -3,6 +3,7 @@ import { messageOf, type Logger } from "@devplat/base";
 import type { OpenTelemetry } from "../../telemetry/otel.ts";
 import type { Activity } from "../../telemetry/activity.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
+import { answerBusy } from "../request/busy-answer.ts";
 import { ambiguity } from "../request/request-line.ts";
 import { logAccess } from "../request/access-log.ts";
 import { RequestContext } from "../request/request-context.ts";
@@ -109,7 +110,7 @@ export function createListener(options: ListenerOptions): WebServer {
       return;
     }
     if (!busy.begin(context)) {
-      answerText(context, 429, "too many concurrent requests from this address; try again", {
+      answerBusy(context, 429, "too many concurrent requests from this address; try again", {
         "Retry-After": "1",
       });
       return;

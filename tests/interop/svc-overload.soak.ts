@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { FetchResponseWalker } from "@devplat/git-protocol";
+import {
+  SVC_LAUNCHER,
+  git,
+  gitEnvironment,
+  repositories,
+  run,
+  startCodeHostProcess,
+  startSvc,
+  tempFolder,
+  type CodeHostProcess,
+  type Svc,
+  type TempFolder,
+} from "@devplat/testkit";
+import { command } from "./svc-git-stand.ts";
+
+/** Clones at the same time (spec/svc-scale.md section 5). */
+const CLONES = 49;
+/** Those of them that are stock git's. The others read the response and check its pack, which costs less CPU. */
+const STOCK = 9;
+const BLOBS = 8;
+const BLOB_BYTES = 8 * 2 ** 20;
+/** Limit of the memory of the service, with its page cache. */
+const MEMORY_BYTES = 512 * 2 ** 20;
+/** Incremental fetches before the load, for comparison. */
+const IDLE_FETCHES = 200;
+/** Milliseconds between two incremental fetches. */
+const PAUSE_MS = 20;
+/** How much slower they may be under load. */
+const SLOWER = 2;
+
+interface Fetched {
+  readonly ms: number;
+  readonly bytes: number;
+  /** The pack's own checksum is right, and the response ends with its flush-pkt. */
+  readonly whole: boolean;
+  /** Text of side-band 2. */
+  readonly progress: string;
+}
+
+/** Makes a commit without changes, and a branch for it. @returns its id */
+async function commitOn(path: string, branch: string, parent: string): Promise<string> {
+  const author = ["-c", "user.name=a", "-c", "user.email=a@a"];
+  const tree = `${parent}^{tree}`;
+  const oid = await git(["-C", path, ...author, "commit-tree", "-p", parent, "-m", branch, tree]);
+  await git(["-C", path, "branch", branch, oid]);
+  return oid;
+}
+
+/** Memory limit for a process by cgroup version 1, which a container's root may make. */
+class MemoryGroup {
+  readonly #path = `/sys/fs/cgroup/memory/svc-overload-${process.pid}`;
+
+  constructor(bytes: number) {
+    mkdirSync(this.#path);
+    writeFileSync(join(this.#path, "memory.limit_in_bytes"), String(bytes));
+  }
+
+  /** A program that starts the service in the group. */
+  launcher(folder: string): string {
+    const path = join(folder, "svc-limited");
+    const text = `#!/bin/sh\necho $$ > ${join(this.#path, "cgroup.procs")}\nexec ${SVC_LAUNCHER} "$@"\n`;
+    writeFileSync(path, text);
+    chmodSync(path, 0o755);
+    return path;
+  }
+
+  /** Largest use so far, in bytes, with the page cache. */
+  get peak(): number {
+    return Number(readFileSync(join(this.#path, "memory.max_usage_in_bytes"), "utf8"));
+  }
+
+  remove(): void {
+    rmdirSync(this.#path);
+  }
+}
+
+describe(
+  `${CLONES} concurrent clones with ${MEMORY_BYTES / 2 ** 20} MB of memory`,
+  { timeout: 1_800_000 },
+  () => {
+    let codeHost: CodeHostProcess;
+    let folder: TempFolder;
+    let group: MemoryGroup;
+    let svc: Svc;
+    let tip = "";
+    const oids: string[] = [];
+
+    before(async () => {
+      folder = await tempFolder("svc-overload");
+      group = new MemoryGroup(MEMORY_BYTES);
+      codeHost = await startCodeHostProcess();
+      const { path } = await codeHost.addRepository("org", "large", {
+        build: (dir) => repositories.bigBlobs(dir, { blobs: BLOBS, bytes: BLOB_BYTES }),
+      });
+      tip = await git(["-C", path, "rev-parse", "main"]);
+      svc = await startSvc({ codeHost, program: group.launcher(folder.path) });
+      await svc.addCachedRepository("org", "large");
+      await git(["clone", "-q", "--bare", `${svc.url}/org/large`, join(folder.path, "first")]);
+      for (let at = 0; at < CLONES; at++) oids.push(await commitOn(path, `b${at}`, oids.at(-1) ?? tip));
+      await git(["ls-remote", `${svc.url}/org/large`]);
+      await post(command("fetch", ["thin-pack", `want ${oids.at(-1)}`, `have ${tip}`, "done"]));
+    });
+    after(async () => {
+      await svc?.stop();
+      await codeHost?.stop();
+      group?.remove();
+      await folder?.remove();
+    });
+
+    const post = (body: Buffer): Promise<Fetched> =>
+      new Promise((resolve, reject) => {
+        const startedAt = performance.now();
+        const outgoing = request(
+          `${svc.url}/org/large/git-upload-pack`,
+          {
+            method: "POST",
+            agent: false,
+            headers: {
+              "Content-Type": "application/x-git-upload-pack-request",
+              Accept: "application/x-git-upload-pack-result",
+              "Git-Protocol": "version=2",
+            },
+          },
+          (response) => {
+            const hash = createHash("sha1");
+            let held = Buffer.alloc(0);
+            let bytes = 0;
+            let progress = "";
+            const walker = new FetchResponseWalker({
+              pack: (part) => {
+                bytes += part.length;
+                held = Buffer.concat([held, part]);
+                hash.update(held.subarray(0, Math.max(0, held.length - 20)));
+                held = held.subarray(Math.max(0, held.length - 20));
+              },
+            });
+            response.on("data", (chunk: Buffer) => {
+              if (progress.length < 1000)
+                progress += /waiting, \d+ ahead/.exec(chunk.toString("latin1"))?.[0] ?? "";
+              walker.push(chunk);
+            });
+            response.on("error", reject);
+            response.on("end", () => {
+              const whole = walker.complete && hash.digest().equals(held);
+              resolve({ ms: performance.now() - startedAt, bytes, whole, progress });
+            });
+          },
+        );
+        outgoing.on("error", reject);
+        outgoing.end(body);
+      });
+
+    /** A clone with one invented have: a response of its own for each. */
+    const clone = (at: number): Promise<Fetched> =>
+      post(command("fetch", [`want ${oids[at]}`, `have ${at.toString(16).padStart(40, "f")}`, "done"]));
+
+    let fetches = 0;
+    const incremental = async (): Promise<number> => {
+      const at = fetches++ % (CLONES - 1);
+      const have = oids[at];
+      const { ms, whole } = await post(
+        command("fetch", ["thin-pack", `want ${oids[CLONES - 1]}`, `have ${have}`, "done"]),
+      );
+      assert.ok(whole);
+      return ms;
+    };
+
+    const fetchWhile = async (isOver: () => boolean): Promise<number[]> => {
+      const times: number[] = [];
+      while (!isOver()) {
+        times.push(await incremental());
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      }
+      return times;
+    };
+    const p99 = (times: readonly number[]): number =>
+      times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
+
+    it("no transfer ends in the middle, and incremental fetches stay fast", async () => {
+      const idle: number[] = [];
+      for (let at = 0; at < IDLE_FETCHES; at++) {
+        idle.push(await incremental());
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      }
+      let over = false;
+      const startedAt = performance.now();
+      const stock = Array.from({ length: STOCK }, (_, at) =>
+        run(
+          "git",
+          [
+            "clone",
+            "--progress",
+            "--bare",
+            "--single-branch",
+            "-b",
+            `b${at}`,
+            `${svc.url}/org/large`,
+            `b${at}`,
+          ],
+          {
+            cwd: folder.path,
+            env: { ...process.env, ...gitEnvironment() },
+            timeoutMs: 900_000,
+          },
+        ),
+      );
+      const raw = Array.from({ length: CLONES - STOCK }, (_, at) => clone(STOCK + at));
+      const measuring = fetchWhile(() => over);
+      const [clones, responses] = await Promise.all([Promise.all(stock), Promise.all(raw)]);
+      over = true;
+      const busy = await measuring;
+      const seconds = (performance.now() - startedAt) / 1000;
+      for (const { code, stderr } of clones) assert.equal(code, 0, stderr);
+      const cut = responses.filter(({ whole, bytes }) => !whole || bytes < BLOBS * BLOB_BYTES);
+      const told = responses.filter(({ progress }) => progress !== "").length;
+      const figures = {
+        seconds,
+        cut: cut.length,
+        told: told + clones.filter(({ stderr }) => /waiting, \d+ ahead/.test(stderr)).length,
+        peakMegabytes: group.peak / 2 ** 20,
+        rss: /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${svc.pid}/status`, "utf8"))?.[1],
+        idleP99: p99(idle),
+        busyP99: p99(busy),
+        busyFetches: busy.length,
+      };
+      process.stderr.write(`${JSON.stringify(figures)}\n`);
+      assert.equal(cut.length, 0);
+      assert.ok(figures.busyP99 < SLOWER * figures.idleP99, JSON.stringify(figures));
+    });
+
+    it("a restart in the middle loses nobody who has bytes", async () => {
+      const raw = Array.from({ length: CLONES }, (_, at) => clone(at).catch((error: unknown) => error));
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      const stopping = svc.stop();
+      const responses = await Promise.all(raw);
+      assert.equal(await stopping, 0);
+      for (const each of responses) assert.ok(!(each instanceof Error) && (each as Fetched).whole);
+    });
+  },
+);
