@@ -303,6 +303,9 @@ describe("refusals", () => {
     assert.match(await warned({ ...bucket, SVC_CACHE_ENABLED: "false" }), /no effect without cache\.enabled/);
     assert.match(await warned({ ...bucket, SVC_CACHE_OBJECT_ENDPOINT: "http://store:9000" }), /in the clear/);
     assert.equal(await warned({ ...bucket, SVC_CACHE_OBJECT_ENDPOINT: "http://127.0.0.1:9000" }), "");
+    const asPrefix = { ...bucket, SVC_CACHE_STORAGE_PATH: "/var/cache/svc" };
+    assert.match(await warned(asPrefix), /looks like a folder: set cache\.local_path/);
+    assert.equal(await warned({ ...asPrefix, SVC_CACHE_LOCAL_PATH: "/var/cache/svc" }), "");
   });
 
   it("half an OAuth client, half an app, and an app with Gitea are refused", async () => {

@@ -129,6 +129,11 @@ function unwiseBucket(cache: Config["cache"]): string[] {
   }
   const warnings: string[] = [];
   if (!cache.enabled) warnings.push("cache.object_bucket has no effect without cache.enabled");
+  if (cache.storage_path?.startsWith("/") === true && cache.local_path === undefined) {
+    warnings.push(
+      "cache.storage_path is the beginning of names in the bucket, and looks like a folder: set cache.local_path to the folder",
+    );
+  }
   const endpoint = cache.object_endpoint === undefined ? null : URL.parse(cache.object_endpoint);
   if (endpoint?.protocol === "http:" && !isLoopbackHost(endpoint.host))
     warnings.push("cache.object_endpoint is http: cached repositories cross the network in the clear");
