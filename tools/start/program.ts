@@ -38,6 +38,11 @@ export class Program {
     });
   }
 
+  /** Id of the process; undefined if it could not be started. */
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
   stop(): void {
     this.#child.kill("SIGTERM");
   }

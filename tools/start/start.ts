@@ -4,6 +4,7 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
+import { developmentSession } from "./development-session.ts";
 import { freePortFrom } from "./ports.ts";
 import { Program, untilReady } from "./program.ts";
 import { forgetRunning, noteRunning, runningStart } from "./running.ts";
@@ -82,18 +83,6 @@ async function runBoth(
   const codes = await Promise.all(programs.map((each) => each.ended));
   if (!failed) process.stderr.write("Both stopped.\n");
   return failed || codes.some((each) => each !== 0) ? 1 : 0;
-}
-
-/** A session of the development mode, so that the printed lines work as they are. */
-async function developmentSession(url: string): Promise<string> {
-  const answer = await fetch(`${url}/auth/test-login`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ username: "dev", role: "admin" }),
-  });
-  if (!answer.ok) throw new Error(`The development login answered ${answer.status}`);
-  const { session_token: token } = (await answer.json()) as { session_token: string };
-  return token;
 }
 
 async function isListedAlready(url: string, token: string, repository: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { StartSettings } from "./settings.ts";
+import { shellQuote } from "./shell-quote.ts";
 
 /** How to start one of the programs, and where it will answer. */
 export interface Launch {
@@ -165,7 +166,3 @@ ${isPlaceholder ? `OWNER/NAME stands for a repository at ${host}; START_REPOSITO
 `;
   },
 };
-
-function shellQuote(text: string): string {
-  return /^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}
