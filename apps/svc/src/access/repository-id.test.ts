@@ -17,6 +17,8 @@ describe("repositoryId", () => {
       ["..", "b"],
       ["a/b", "c"],
       ["a", "b/c"],
+      ["a", "."],
+      ["a", ".."],
       ["a", "b c"],
       ["a".repeat(200), "b"],
     ] as const) {

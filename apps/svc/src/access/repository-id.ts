@@ -21,5 +21,6 @@ const OWN_FOLDERS: ReadonlySet<string> = new Set(["_responses", "_accel", "_uplo
 
 /** Whether data of the repository may be kept on disk under its own name. */
 export function isStorable(id: RepositoryId): boolean {
-  return FOLDER_SAFE.test(id.owner) && !OWN_FOLDERS.has(id.owner) && /^[a-z0-9._-]{1,128}$/.test(id.name);
+  const isNameSafe = /^[a-z0-9._-]{1,128}$/.test(id.name) && id.name !== "." && id.name !== "..";
+  return FOLDER_SAFE.test(id.owner) && !OWN_FOLDERS.has(id.owner) && isNameSafe;
 }
