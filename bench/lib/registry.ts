@@ -54,6 +54,10 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     ],
   },
   accel: { load: () => import("../e2e/accel.ts"), code: SERVING },
+  object: {
+    load: () => import("../e2e/object.ts"),
+    code: [...SERVING, "apps/svc/src/cache/object-tier", "packages/object-store/src"],
+  },
   concurrent: { load: () => import("../e2e/concurrent.ts"), code: SERVING, svc: true },
   "api-proxy": {
     load: () => import("../e2e/api-proxy.ts"),

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it } from "node:test";
@@ -169,7 +169,14 @@ export function checkObjectStore(store: () => ObjectStore): void {
         return Promise.resolve();
       },
     });
-    assert.equal((await store().putLarge("source/a", source())).length, content.length);
+    const hashes = new Map<number, string>();
+    const hashed = (position: number, sha256: Buffer): void =>
+      void hashes.set(position, sha256.toString("hex"));
+    assert.equal((await store().putLarge("source/a", { ...source(), hashed })).length, content.length);
+    const positions = Array.from({ length: Math.ceil(content.length / 2 ** 20) }, (_, at) => at * 2 ** 20);
+    for (const at of positions)
+      assert.equal(hashes.get(at), hash("sha256", content.subarray(at, at + 2 ** 20)));
+    assert.equal(hashes.size, positions.length);
     assert.ok((await bytesOf(await store().get("source/a"))).equals(content));
     await assert.rejects(store().putLarge("source/b", source(PART_BYTES)), /damaged/);
     await assert.rejects(store().head("source/b"), faultWith("missing"));

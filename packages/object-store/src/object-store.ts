@@ -66,8 +66,10 @@ export interface PutLargeOptions extends PutOptions {
 /** Content of an object that is about to be written. Reading a part of it again gives the same bytes. */
 export interface ObjectSource {
   readonly length: number;
-  /** Fills a buffer from a position, which is a multiple of the size of a part. @throws any error, which ends the write */
-  read(buffer: Uint8Array, position: number): Promise<void>;
+  /** Fills a buffer of up to 1 MiB from a position, which is a multiple of that. @throws any error, which ends the write */
+  read(buffer: Buffer, position: number): Promise<void>;
+  /** Called with the SHA-256 of each MiB (2^20 bytes) that was read. It may be called again. */
+  hashed?(position: number, sha256: Buffer): void;
   /** Called before the object appears. @throws if what was read is not the content any more */
   checkUnchanged?(): Promise<void>;
 }

@@ -1,8 +1,21 @@
+import { createHmac } from "node:crypto";
 import { AwsV4Signer } from "aws4fetch";
 import type { Credentials } from "./credentials.ts";
 
 /** Hash of an empty payload, in hex. */
 export const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/** Beginning of a chain of signatures: those of the request. */
+export interface ChunkSeed {
+  /** Key of SigV4 for this day, region and service. */
+  readonly key: Buffer;
+  /** Such as `20261124T060000Z`. */
+  readonly date: string;
+  /** Such as `20261124/us-east-1/s3/aws4_request`. */
+  readonly scope: string;
+  /** Signature of the request, in hex. */
+  readonly signature: string;
+}
 
 export interface RequestToSign {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
@@ -50,5 +63,19 @@ export class RequestSigner {
     });
     const { headers } = await signer.sign();
     return Object.fromEntries(headers);
+  }
+
+  /** The beginning of the signatures of chunks, for a request that has these headers. */
+  chunkSeed(headers: Readonly<Record<string, string>>, credentials: Credentials): ChunkSeed {
+    const { authorization = "", "x-amz-date": date = "" } = headers;
+    const [, signature = ""] = /Signature=([0-9a-f]{64})/.exec(authorization) ?? [];
+    const day = date.slice(0, 8);
+    const secret: string | Buffer = `AWS4${credentials.secretAccessKey.reveal()}`;
+    const parts = [day, this.#region, "s3", "aws4_request"];
+    const key = parts.reduce<string | Buffer>(
+      (from, part) => createHmac("sha256", from).update(part).digest(),
+      secret,
+    );
+    return { key: Buffer.from(key), date, scope: parts.join("/"), signature };
   }
 }

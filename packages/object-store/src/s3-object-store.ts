@@ -1,6 +1,12 @@
-import { hash, webcrypto } from "node:crypto";
+import { hash } from "node:crypto";
 import { ObjectStoreError } from "./errors.ts";
-import { PART_BYTES, FileSource, uploadInParts, type SentPart } from "./multipart-upload.ts";
+import {
+  PART_BYTES,
+  FileSource,
+  uploadInParts,
+  type SentPart,
+  type UploadPart,
+} from "./uploads/multipart-upload.ts";
 import { ObjectBody, checkedBody } from "./object-body.ts";
 import { checkKey } from "./object-key.ts";
 import type {
@@ -36,6 +42,7 @@ import {
 } from "./responses.ts";
 import { faultOfResponse, faultOfTransport } from "./s3-faults.ts";
 import type { S3Call, S3Requests, S3Response } from "./s3-requests.ts";
+import { UploadBodies } from "./uploads/upload-bodies.ts";
 
 /** Encryption at rest by the store. `kms` with a key id, or with the default key of the account. */
 export type ServerSideEncryption =
@@ -45,7 +52,7 @@ export type ServerSideEncryption =
 export interface S3ObjectStoreOptions {
   /** Milliseconds to the first byte of a read, over all its tries. Default 2000. */
   readonly timeoutMs?: number;
-  /** Parts of one upload in transfer. Default 4. */
+  /** Parts in transfer, of all uploads. Each takes a buffer. Default 4. */
   readonly uploadParallel?: number;
   /** Bytes of one part, at least 5 MiB. Smaller files are written by one request. Default 8 MiB. */
   readonly partBytes?: number;
@@ -62,8 +69,6 @@ const SLOWEST_BYTES_PER_MS = 256;
 /** Milliseconds of a completion, for which some stores copy all parts. */
 const COMPLETION_LIMIT_MS = 120_000;
 const MAX_PAGE = 1000;
-/** Bodies from this size on are hashed in a thread, and smaller ones here. */
-const HASH_IN_THREAD_BYTES = 64 << 10;
 const PARTIAL_CONTENT = 206;
 const NOT_MODIFIED = 304;
 
@@ -74,6 +79,7 @@ export class S3ObjectStore implements ObjectStore {
   readonly #timeoutMs: number;
   readonly #parallel: number;
   readonly #partBytes: number;
+  readonly #bodies: UploadBodies;
   readonly #encryption: Readonly<Record<string, string>>;
 
   constructor(
@@ -86,6 +92,7 @@ export class S3ObjectStore implements ObjectStore {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     this.#parallel = options.uploadParallel ?? UPLOAD_PARALLEL;
     this.#partBytes = options.partBytes ?? PART_BYTES;
+    this.#bodies = new UploadBodies(this.#parallel, this.#partBytes);
     this.#encryption = encryptionHeaders(options.encryption);
   }
 
@@ -141,18 +148,21 @@ export class S3ObjectStore implements ObjectStore {
 
   async put(key: string, bytes: Uint8Array, options: PutOptions = {}): Promise<Written> {
     checkKey(key);
-    const { condition, traffic = "control", signal } = options;
-    const { headers } = await this.#requests.sendForText({
+    const call = { ...this.#putCall(key, bytes.length, options), ...payloadOf(bytes) };
+    const { headers } = await this.#requests.sendForText(call);
+    return { etag: readEtag(headers) };
+  }
+
+  #putCall(key: string, length: number, { condition, traffic = "control", signal }: PutOptions): S3Call {
+    return {
       ...writing(key, condition),
       method: "PUT",
       key,
       headers: { ...conditionHeaders(condition), ...this.#encryption, "content-type": CONTENT_TYPE },
-      ...(await payloadOf(bytes)),
       traffic,
-      limitMs: this.#writeLimit(bytes.length),
+      limitMs: this.#writeLimit(length),
       signal,
-    });
-    return { etag: readEtag(headers) };
+    };
   }
 
   async putLarge(
@@ -176,17 +186,22 @@ export class S3ObjectStore implements ObjectStore {
     options: PutLargeOptions,
   ): Promise<Written & { readonly length: number }> {
     const { condition, traffic = "bulk", signal, alwaysInParts = false } = options;
+    const { length } = source;
     // An upload without a part cannot be completed.
-    if (source.length === 0 || (source.length <= this.#partBytes && !alwaysInParts)) {
-      const bytes = Buffer.allocUnsafeSlow(source.length);
-      await source.read(bytes, 0);
-      await source.checkUnchanged?.();
-      return { ...(await this.put(key, bytes, { ...options, traffic })), length: source.length };
+    if (length === 0 || (length <= this.#partBytes && !alwaysInParts)) {
+      const { headers } = await this.#bodies.send(source, { position: 0, length }, signal, async (body) => {
+        await source.checkUnchanged?.();
+        return await this.#requests.sendForText({
+          ...this.#putCall(key, length, { ...options, traffic }),
+          ...body,
+        });
+      });
+      return { etag: readEtag(headers), length };
     }
     const requests = {
       create: () => this.#createUpload(key, signal),
-      sendPart: (uploadId: string, number: number, bytes: Uint8Array, ended: AbortSignal) =>
-        this.#sendPart(key, { uploadId, number }, bytes, traffic, ended),
+      sendPart: (uploadId: string, part: UploadPart, ended: AbortSignal) =>
+        this.#sendPart(key, uploadId, source, part, traffic, ended),
       complete: (uploadId: string, parts: readonly SentPart[]) =>
         this.#completeUpload(key, uploadId, parts, condition, signal),
       // The caller's signal may have ended the upload; its parts go all the same.
@@ -198,7 +213,7 @@ export class S3ObjectStore implements ObjectStore {
       partBytes: this.#partBytes,
       signal,
     });
-    return { ...written, length: source.length };
+    return { ...written, length };
   }
 
   async delete(key: string, options: CallOptions & { readonly ifMatch?: string } = {}): Promise<void> {
@@ -299,21 +314,24 @@ export class S3ObjectStore implements ObjectStore {
 
   async #sendPart(
     key: string,
-    { uploadId, number }: { readonly uploadId: string; readonly number: number },
-    bytes: Uint8Array,
+    uploadId: string,
+    source: ObjectSource,
+    part: UploadPart,
     traffic: Traffic,
     signal: AbortSignal,
   ): Promise<string> {
-    const { headers } = await this.#requests.sendForText({
-      ...writing(key, undefined),
-      method: "PUT",
-      key,
-      query: { partNumber: String(number), uploadId },
-      ...(await payloadOf(bytes)),
-      traffic,
-      limitMs: this.#writeLimit(bytes.length),
-      signal,
-    });
+    const { headers } = await this.#bodies.send(source, part, signal, async (body) =>
+      this.#requests.sendForText({
+        ...writing(key, undefined),
+        method: "PUT",
+        key,
+        query: { partNumber: String(part.number), uploadId },
+        ...body,
+        traffic,
+        limitMs: this.#writeLimit(part.length),
+        signal,
+      }),
+    );
     return readEtag(headers);
   }
 
@@ -336,7 +354,7 @@ export class S3ObjectStore implements ObjectStore {
       key,
       query: { uploadId },
       headers: { ...conditionHeaders(condition), "content-type": "application/xml" },
-      ...(await payloadOf(Buffer.from(document))),
+      ...payloadOf(Buffer.from(document)),
       traffic: "control",
       limitMs: COMPLETION_LIMIT_MS,
       signal,
@@ -415,10 +433,8 @@ function encryptionHeaders(encryption: ServerSideEncryption | undefined): Readon
   };
 }
 
-async function payloadOf(body: Uint8Array): Promise<{ body: Uint8Array; payloadSha256: string }> {
-  if (body.length < HASH_IN_THREAD_BYTES) return { body, payloadSha256: hash("sha256", body, "hex") };
-  const digest = await webcrypto.subtle.digest("SHA-256", body as Uint8Array<ArrayBuffer>);
-  return { body, payloadSha256: Buffer.from(digest).toString("hex") };
+function payloadOf(body: Uint8Array): { body: Uint8Array; payloadSha256: string } {
+  return { body, payloadSha256: hash("sha256", body, "hex") };
 }
 
 async function ignoreMissing(work: Promise<unknown>): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import { TimeLimit, backoffMs, systemClock, systemCode, untilAborted, type Clock } from "@devplat/base";
 import { HttpClientError } from "@devplat/http-client";
+import { CHUNKED_PAYLOAD, ChunkedBody } from "./uploads/chunked-body.ts";
 import type { CredentialSource } from "./credentials.ts";
 import { ObjectStoreError } from "./errors.ts";
 import type { Traffic } from "./object-store.ts";
@@ -18,7 +19,7 @@ export interface S3Call extends CallSubject {
   readonly key?: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: Uint8Array;
+  readonly body?: Uint8Array | ChunkedBody;
   /** SHA-256 of the body, in hex. */
   readonly payloadSha256?: string;
   readonly traffic: Traffic;
@@ -130,12 +131,14 @@ export class S3Requests {
     const state = { sent: false };
     try {
       const credentials = await untilAborted(this.#credentials.current(renew), limit.signal);
+      const { body } = call;
+      const [chunked, plain] = body instanceof ChunkedBody ? [body] : [undefined, body];
       const headers = await this.#signer.sign(
         {
           method: call.method,
           url,
-          headers: call.headers ?? {},
-          payloadSha256: call.payloadSha256 ?? EMPTY_SHA256,
+          headers: { ...call.headers, ...(chunked !== undefined && chunkedHeaders(chunked)) },
+          payloadSha256: chunked === undefined ? (call.payloadSha256 ?? EMPTY_SHA256) : CHUNKED_PAYLOAD,
         },
         credentials,
         this.storeClock.now(),
@@ -147,15 +150,15 @@ export class S3Requests {
         path: url.slice(this.address.origin.length),
         method: call.method,
         headers,
-        body: call.body ?? null,
+        body: chunked?.sign(this.#signer.chunkSeed(headers, credentials)) ?? plain ?? null,
         signal: call.signal === undefined ? aborted.signal : AbortSignal.any([aborted.signal, call.signal]),
         bodyTimeout: IDLE_BODY_MS,
       });
       this.storeClock.learn(readHttpDate(single(response.headers, "date")));
-      const { statusCode: status, body } = response;
+      const { statusCode: status } = response;
       if (status < MULTIPLE_CHOICES || status === NOT_MODIFIED)
-        return { status, headers: response.headers, body };
-      const text = await readText(body, MAX_ERROR_BYTES).catch(() => "");
+        return { status, headers: response.headers, body: response.body };
+      const text = await readText(response.body, MAX_ERROR_BYTES).catch(() => "");
       throw faultOfResponse(call, status, response.headers, readFault(text));
     } catch (error) {
       if (error instanceof ObjectStoreError || error === call.signal?.reason) throw error;
@@ -181,4 +184,8 @@ async function readText(body: Readable, limit: number): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
+}
+
+function chunkedHeaders({ length }: ChunkedBody): Readonly<Record<string, string>> {
+  return { "content-encoding": "aws-chunked", "x-amz-decoded-content-length": String(length) };
 }

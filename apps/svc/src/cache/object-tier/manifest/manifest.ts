@@ -10,7 +10,10 @@ export interface StoredObject {
   readonly name: string;
   /** Bytes. */
   readonly length: number;
-  /** In hex. */
+  /**
+   * In hex. A response with a slice list has that of the list here, which covers each byte: to hash the whole would cost as
+   * much again.
+   */
   readonly sha256: string;
   /** SHA-256 in hex of the slice list, the object `<name>.slices`. Undefined: the object is one slice and has no list. */
   readonly slicesSha256: string | undefined;

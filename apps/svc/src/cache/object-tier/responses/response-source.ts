@@ -9,12 +9,13 @@ const DIGEST_BYTES = 32;
 
 /**
  * A stored response as the source of an upload. Bytes are compared with the checksums with which the response was written
- * before they are hashed, so that damage of the disk does not get into the bucket.
+ * before they are hashed, so that damage of the disk does not get into the bucket. Each byte is hashed once: the object store
+ * gives the hashes of the slices that it signs.
  */
 export class ResponseSource implements ObjectSource {
   readonly length: number;
   readonly #content: ResponseContent;
-  /** The SHA-256 of each slice that was read, in their order. */
+  /** The SHA-256 of each slice that was sent, in their order. */
   readonly #digests: Buffer;
 
   constructor(content: ResponseContent) {
@@ -24,20 +25,15 @@ export class ResponseSource implements ObjectSource {
   }
 
   /** @throws StoredDataDamaged; a system error */
-  async read(buffer: Uint8Array, position: number): Promise<void> {
-    const target = Buffer.from(buffer.buffer, buffer.byteOffset, buffer.length);
-    // Each slice is hashed while it is in the cache of the processor.
-    for (let at = 0; at < target.length; at += SLICE_BYTES) {
-      const slice = target.subarray(at, at + SLICE_BYTES);
-      const count = await this.#content.read(slice, position + at);
-      if (count < slice.length || !this.#content.sums.matches(slice, position + at)) {
-        throw new StoredDataDamaged("a stored response does not match its checksums");
-      }
-      hash("sha256", slice, "buffer").copy(
-        this.#digests,
-        Math.floor((position + at) / SLICE_BYTES) * DIGEST_BYTES,
-      );
+  async read(buffer: Buffer, position: number): Promise<void> {
+    const count = await this.#content.read(buffer, position);
+    if (count < buffer.length || !this.#content.sums.matches(buffer, position)) {
+      throw new StoredDataDamaged("a stored response does not match its checksums");
     }
+  }
+
+  hashed(position: number, sha256: Buffer): void {
+    sha256.copy(this.#digests, (position / SLICE_BYTES) * DIGEST_BYTES);
   }
 
   /** The list of slices; undefined if there is one slice. Call it when all was read. */

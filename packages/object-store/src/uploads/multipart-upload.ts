@@ -1,10 +1,19 @@
 import { open, type FileHandle } from "node:fs/promises";
-import { ObjectStoreError } from "./errors.ts";
-import type { ObjectSource, WriteCondition, Written } from "./object-store.ts";
+import { CHUNK_BYTES } from "./chunked-body.ts";
+import { ObjectStoreError } from "../errors.ts";
+import type { ObjectSource, WriteCondition, Written } from "../object-store.ts";
 
 /** Bytes of one part. S3 takes 5 MiB to 5 GiB, and a maximum of 10,000 parts. */
 export const PART_BYTES = 8 << 20;
 const MAX_PARTS = 10_000;
+
+export interface UploadPart {
+  /** From 1. */
+  readonly number: number;
+  /** Position of its first byte. */
+  readonly position: number;
+  readonly length: number;
+}
 
 export interface SentPart {
   /** From 1. */
@@ -15,7 +24,8 @@ export interface SentPart {
 /** The four requests of a multipart upload. */
 export interface MultipartRequests {
   create(): Promise<string>;
-  sendPart(uploadId: string, number: number, bytes: Uint8Array, signal: AbortSignal): Promise<string>;
+  /** Reads and sends a part. @returns its ETag */
+  sendPart(uploadId: string, part: UploadPart, signal: AbortSignal): Promise<string>;
   /** Rejects with `outcomeUnknown` if the object may be there. */
   complete(
     uploadId: string,
@@ -27,7 +37,7 @@ export interface MultipartRequests {
 
 export interface MultipartOptions {
   readonly condition: WriteCondition | undefined;
-  /** Number of parts in transfer. Each takes a buffer of one part. */
+  /** Number of parts in transfer. */
   readonly parallel: number;
   readonly partBytes: number;
   readonly signal: AbortSignal | undefined;
@@ -117,7 +127,7 @@ async function sendParts(
   requests: MultipartRequests,
   options: MultipartOptions,
 ): Promise<SentPart[]> {
-  const size = Math.max(options.partBytes, Math.ceil(source.length / MAX_PARTS));
+  const size = partSize(source.length, options.partBytes);
   const count = Math.ceil(source.length / size);
   const parts: SentPart[] = [];
   const failed = new AbortController();
@@ -125,15 +135,12 @@ async function sendParts(
     options.signal === undefined ? failed.signal : AbortSignal.any([failed.signal, options.signal]);
   let taken = 0;
   const work = async (): Promise<void> => {
-    // One buffer for all parts of this worker.
-    const buffer = Buffer.allocUnsafeSlow(Math.min(size, source.length));
     while (taken < count) {
       signal.throwIfAborted();
       const index = taken++;
       const position = index * size;
-      const bytes = buffer.subarray(0, Math.min(size, source.length - position));
-      await source.read(bytes, position);
-      const etag = await requests.sendPart(uploadId, index + 1, bytes, signal);
+      const length = Math.min(size, source.length - position);
+      const etag = await requests.sendPart(uploadId, { number: index + 1, position, length }, signal);
       parts.push({ number: index + 1, etag });
     }
   };
@@ -149,4 +156,10 @@ async function sendParts(
   const failure = ended.find((each) => each.status === "rejected");
   if (failure !== undefined) throw failure.reason;
   return parts.toSorted((one, other) => one.number - other.number);
+}
+
+/** Bytes of all parts but the last: whole chunks, and few enough parts. */
+export function partSize(length: number, partBytes: number): number {
+  const least = Math.max(partBytes, length / MAX_PARTS);
+  return Math.ceil(least / CHUNK_BYTES) * CHUNK_BYTES;
 }
