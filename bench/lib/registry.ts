@@ -59,6 +59,7 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     code: [...SERVING, "apps/svc/src/cache/object-tier", "packages/object-store/src"],
   },
   concurrent: { load: () => import("../e2e/concurrent.ts"), code: SERVING, svc: true },
+  "many-refs": { load: () => import("../e2e/many-refs.ts"), code: SERVING, svc: true },
   "api-proxy": {
     load: () => import("../e2e/api-proxy.ts"),
     code: ["apps/svc/src/api-proxy", "apps/svc/src/http"],

@@ -79,6 +79,11 @@ export const SVC_TARGETS: readonly SvcTarget[] = [
     ],
   },
   {
+    what: "peak memory: 60,000 refs under 40 clones; back within a minute",
+    target: "≤ 400 MB",
+    rows: [["many-refs", /memory/]],
+  },
+  {
     what: "disk against upstream after one full clone / while it is hot / ten kinds of requests used once",
     target: "≤ 1.2x / ≤ 2.2x / ≤ 1.5x",
     rows: [["disk", /./]],

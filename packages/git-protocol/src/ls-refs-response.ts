@@ -20,8 +20,19 @@ export interface RefLine {
  * It works chunk by chunk and keeps no lines.
  */
 export class LsRefsFraming {
-  readonly #reader = new PktLineReader();
+  readonly #reader: PktLineReader;
   #ended = false;
+
+  constructor(reader = new PktLineReader()) {
+    this.#reader = reader;
+  }
+
+  /** A framing of the same bytes that goes on by itself. */
+  copy(): LsRefsFraming {
+    const copy = new LsRefsFraming(this.#reader.copy());
+    copy.#ended = this.#ended;
+    return copy;
+  }
 
   /** @throws ProtocolError `remote_error` for an `ERR` line, `trailing_data`, or a framing error */
   push(chunk: Buffer): void {

@@ -16,6 +16,15 @@ export class PktLineReader {
   #position = 0;
   #consumed = 0;
 
+  /** A reader of the same bytes that goes on by itself. */
+  copy(): PktLineReader {
+    const copy = new PktLineReader();
+    copy.#bytes = this.#bytes;
+    copy.#position = this.#position;
+    copy.#consumed = this.#consumed;
+    return copy;
+  }
+
   /** Adds bytes. The reader keeps a view of them until it has returned their packets. */
   push(chunk: Buffer): void {
     const rest = this.#bytes.subarray(this.#position);

@@ -1,13 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "@devplat/base";
 import {
-  LsRefsFraming,
   ProtocolError,
   decodeLsRefsResponse,
   encodeCommandRequest,
   encodeLsRefsRequest,
 } from "@devplat/git-protocol";
-import { MAX_REFS_BYTES } from "./ref-snapshots.ts";
+import { LsRefsBodies } from "./ls-refs-body.ts";
 import { withBody, type Upstream, type UpstreamResponse } from "../upstream/upstream.ts";
 import { isUploadPackResult, ownCommandHeaders } from "../upstream/headers.ts";
 
@@ -52,6 +51,7 @@ export class RefProbes {
   readonly #upstream: Upstream;
   readonly #userAgent: string;
   readonly #clock: Clock;
+  readonly #bodies = new LsRefsBodies();
   readonly #running = new Map<string, RunningProbe>();
 
   constructor(options: { readonly upstream: Upstream; readonly userAgent: string; readonly clock: Clock }) {
@@ -101,13 +101,16 @@ export class RefProbes {
     if (!isUploadPackResult(response)) {
       return { kind: "refused", response: withBody(response, await response.read(MAX_REFUSAL_BYTES)) };
     }
-    const body = new LsRefsBody();
-    for await (const chunk of response.chunks) body.push(chunk);
-    if (body.isWhole && areRefs(body.bytes)) return { kind: "authorized", body: body.bytes, sentAt };
-    return {
-      kind: "refused",
-      response: withBody(response, body.bytes?.subarray(0, MAX_REFUSAL_BYTES) ?? Buffer.alloc(0)),
-    };
+    const body = this.#bodies.begin(`${probe.path} ${JSON.stringify([probe.capabilities, probe.prefixes])}`);
+    try {
+      for await (const chunk of response.chunks) body.push(chunk);
+      const { bytes } = body;
+      if (body.isWhole && areRefs(bytes)) return { kind: "authorized", body: bytes, sentAt };
+      const refusal = bytes?.subarray(0, MAX_REFUSAL_BYTES) ?? Buffer.alloc(0);
+      return { kind: "refused", response: withBody(response, refusal) };
+    } finally {
+      body.leave();
+    }
   }
 }
 
@@ -119,35 +122,5 @@ export function areRefs(body: Buffer | undefined): boolean {
   } catch (error) {
     if (error instanceof ProtocolError) return false;
     throw error;
-  }
-}
-
-/** Checks that the body of an `ls-refs` response is whole, and keeps its bytes up to {@link MAX_REFS_BYTES}. */
-export class LsRefsBody {
-  readonly #framing = new LsRefsFraming();
-  #isForeign = false;
-  #size = 0;
-  #parts: Buffer[] | undefined = [];
-
-  push(chunk: Buffer): void {
-    if (this.#isForeign) return;
-    try {
-      this.#framing.push(chunk);
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.#isForeign = true;
-    }
-    this.#size += chunk.length;
-    if (this.#size > MAX_REFS_BYTES) this.#parts = undefined;
-    else this.#parts?.push(chunk);
-  }
-
-  /** After the last chunk: whether the body parses to its flush-pkt, without `ERR` and with nothing after it. */
-  get isWhole(): boolean {
-    return !this.#isForeign && this.#framing.complete;
-  }
-
-  get bytes(): Buffer | undefined {
-    return this.#parts === undefined ? undefined : Buffer.concat(this.#parts);
   }
 }

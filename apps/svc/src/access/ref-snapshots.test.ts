@@ -45,6 +45,51 @@ describe("RefSnapshots", () => {
     );
   });
 
+  it("a response that shows known refs again changes none of them", () => {
+    const { tips } = fresh();
+    const all = refs(["a", "HEAD"], ["a", "refs/heads/main"], ["b", "refs/tags/v1", "c"]);
+    tips.record([], all);
+    const recent = tips.recent();
+    tips.record(["HEAD"], refs(["a", "HEAD"]));
+    tips.record([], all);
+    assert.equal(tips.recent(), recent);
+    tips.record(["refs/tags/"], refs(["b", "refs/tags/v1"]));
+    assert.notEqual(tips.recent(), recent, "a tag lost what it points to");
+  });
+
+  it("a ref lives on from the last response that showed it, by whichever prefixes", () => {
+    const { tips, clock } = fresh();
+    const all = refs(["a", "HEAD"], ["b", "refs/heads/main"], ["c", "refs/pull/1/head"]);
+    const shown = (): string => ["a", "b", "c"].filter((id) => tips.isTip(oid(id))).join("");
+    const at = (seconds: number): number => (clock.ms = START + seconds * 1000);
+    tips.record([], all);
+    at(300);
+    tips.record(["HEAD"], refs(["a", "HEAD"]));
+    at(400);
+    assert.equal(shown(), "abc");
+    at(700);
+    assert.equal(shown(), "a", "the others were not shown again");
+    tips.record([], all);
+    at(1000);
+    assert.equal(shown(), "abc", "HEAD too, although a smaller response had shown it in between");
+    at(1250);
+    tips.record(["HEAD", "refs/other/"], refs(["a", "HEAD"]));
+    at(1301);
+    assert.equal(shown(), "a", "what it did not show is as old as before");
+    tips.record([], all);
+    at(1860);
+    assert.equal(shown(), "abc", "HEAD too, although a response with other prefixes had shown it in between");
+  });
+
+  it("a response without a known ref of its prefixes is a change", () => {
+    const { tips } = fresh();
+    tips.record([], refs(["a", "HEAD"], ["b", "refs/heads/main"], ["c", "refs/heads/dev"]));
+    tips.record(["refs/heads/"], refs(["b", "refs/heads/main"]));
+    assert.equal(tips.isTip(oid("c")), false);
+    tips.record(["refs/heads/"], refs(["b", "refs/heads/main"], ["d", "refs/heads/new"]));
+    assert.equal(tips.isTip(oid("d")), true);
+  });
+
   it("a response that covers all names and shares no object replaces the repository", () => {
     const { tips } = fresh();
     tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));

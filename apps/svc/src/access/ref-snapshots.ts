@@ -1,5 +1,6 @@
 import { createHash, hash } from "node:crypto";
 import type { Clock } from "@devplat/base";
+import { digestOf } from "./body-digest.ts";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import { MAX_REF_PREFIXES, decodeLsRefsResponse, type RefLine } from "@devplat/git-protocol";
 import type { Ref } from "@devplat/git-store";
@@ -28,15 +29,23 @@ export interface RecentTips {
 interface Tip {
   readonly oid: string;
   readonly peeled: string | undefined;
-  readonly snapshot: Snapshot;
+  /** The response that showed it last. */
+  snapshot: Snapshot;
 }
 
 /** The last response for one set of prefixes. The refs from it share its time. */
 interface Snapshot {
   seenAt: number;
   readonly digest: string;
+  /** Its prefixes, none: all names; undefined: too long to be kept. */
+  readonly covering: readonly string[] | undefined;
   /** The epoch of all refs right after this response. A later response that changes a ref raises it. */
-  readonly epoch: number;
+  epoch: number;
+  /**
+   * False if a response with prefixes outside of this one's showed some of its refs later, unchanged. Its next response is
+   * then read again, so that all of its refs get the same time.
+   */
+  isWhole: boolean;
   /** Whether the prefixes cover all of `refs/tags/`. */
   readonly coversTags: boolean;
   /** Whether they cover all of `refs/heads/`. */
@@ -49,6 +58,8 @@ const newKeys = (): BoundedMap<string, true> => new BoundedMap({ max: MAX_LISTS 
 
 /** Maximum number of sets of prefixes. The oldest is removed first: its next response is then read again. */
 const MAX_SNAPSHOTS = 256;
+/** Maximum characters of a set of prefixes that is kept. Git's own are less than a hundred. */
+const MAX_PREFIX_TEXT = 4096;
 
 /**
  * The refs of one repository that the code host showed recently to any client. A response replaces the refs that its own
@@ -93,28 +104,37 @@ export class RefSnapshots {
   record(prefixes: readonly string[], body: Buffer | undefined): RepositoryIdentity {
     const covering = prefixes.length > MAX_REF_PREFIXES ? [] : [...new Set(prefixes)].toSorted();
     // A digest: thousands of prefixes are megabytes of text.
-    const name = hash("sha256", JSON.stringify(covering), "base64");
+    const text = JSON.stringify(covering);
+    const name = hash("sha256", text, "base64");
     if (body === undefined) {
       this.clear();
       return "contested";
     }
-    const digest = hash("sha1", body, "base64");
+    const digest = digestOf(body);
     const before = this.#snapshots.peek(name);
-    if (before !== undefined && before.digest === digest && before.epoch === this.#epoch) {
-      before.seenAt = this.#clock.monotonic();
+    if (before?.isWhole === true && before.digest === digest && before.epoch === this.#epoch) {
+      this.#seenAgain(before);
       return "verified";
     }
     const refs = decodeLsRefsResponse(body);
     const covers = coveringTest(covering);
-    const identity = this.#compare(refs, covers);
-    for (const ref of this.#refs.keys()) if (covers(ref)) this.#remove(ref);
-    const snapshot = {
+    const snapshot: Snapshot = {
       seenAt: this.#clock.monotonic(),
       digest,
-      epoch: ++this.#epoch,
+      covering: text.length <= MAX_PREFIX_TEXT ? covering : undefined,
+      epoch: this.#epoch,
+      isWhole: true,
       coversTags: coversAll(covering, "refs/tags/"),
       coversBranches: coversAll(covering, "refs/heads/"),
     };
+    if (this.#isUnchanged(refs, covers)) {
+      this.#snapshots.set(name, snapshot);
+      this.#moveTo(snapshot, refs);
+      return "verified";
+    }
+    const identity = this.#compare(refs, covers);
+    for (const ref of this.#refs.keys()) if (covers(ref)) this.#remove(ref);
+    snapshot.epoch = ++this.#epoch;
     this.#snapshots.set(name, snapshot);
     for (const ref of refs) {
       if (ref.oid !== undefined) this.#add(ref.name, { oid: ref.oid, peeled: ref.peeled, snapshot });
@@ -210,6 +230,45 @@ export class RefSnapshots {
     this.#identity++;
   }
 
+  /** Renews the time of a response that came again, and of responses about a part of its refs. */
+  #seenAgain(snapshot: Snapshot): void {
+    const seenAt = this.#clock.monotonic();
+    snapshot.seenAt = seenAt;
+    for (const other of this.#snapshots.values()) {
+      if (other.epoch === this.#epoch && isWithin(other, snapshot)) other.seenAt = seenAt;
+    }
+  }
+
+  /**
+   * Whether the refs that a response covers are known as it shows them. Probes for HEAD come between the large responses
+   * of clones: if each of them raised the epoch, the next large one would be read again, and all that is kept by epoch
+   * be made again.
+   */
+  #isUnchanged(refs: readonly RefLine[], covers: (name: string) => boolean): boolean {
+    if (this.#contested.size > 0) return false;
+    const names = new Set<string>();
+    for (const { name, oid, peeled } of refs) {
+      if (oid === undefined) continue;
+      const tip = this.#refs.get(name);
+      if (tip?.oid !== oid || tip.peeled !== peeled || !covers(name)) return false;
+      names.add(name);
+    }
+    if (names.size === 0) return false;
+    let covered = 0;
+    for (const name of this.#refs.keys()) if (covers(name)) covered++;
+    return covered === names.size;
+  }
+
+  /** Gives known tips the time of the response that shows them again. */
+  #moveTo(snapshot: Snapshot, refs: readonly RefLine[]): void {
+    for (const { name } of refs) {
+      const tip = this.#refs.get(name);
+      if (tip === undefined || tip.snapshot === snapshot) continue;
+      if (!isWithin(snapshot, tip.snapshot)) tip.snapshot.isWhole = false;
+      tip.snapshot = snapshot;
+    }
+  }
+
   /** Makes tips contested or verified, as a response requires. */
   #compare(refs: readonly RefLine[], covers: (name: string) => boolean): RepositoryIdentity {
     const agrees = ({ oid, peeled }: RefLine): boolean => this.#knows(oid) || this.#knows(peeled);
@@ -270,6 +329,13 @@ function oidsOf(tip: Tip): Set<string> {
 
 function coversAll(prefixes: readonly string[], folder: string): boolean {
   return prefixes.length === 0 || prefixes.some((prefix) => folder.startsWith(prefix));
+}
+
+/** Whether the prefixes of one response cover all names that those of another cover. */
+function isWithin({ covering: inner }: Snapshot, { covering: outer }: Snapshot): boolean {
+  if (inner === undefined || outer === undefined) return false;
+  if (outer.length === 0) return true;
+  return inner.length > 0 && inner.every((prefix) => outer.some((start) => prefix.startsWith(start)));
 }
 
 /** Whether a name is covered by prefixes; none cover all. Many prefixes are looked up by length. */

@@ -3,7 +3,6 @@ import { messageOf, type Logger } from "@devplat/base";
 import { addressKey } from "@devplat/config/address-key";
 import {
   SIDE_BAND,
-  decodeLsRefsResponse,
   encodeErrorLine,
   encodeSideBand,
   encodeSideBandError,
@@ -11,6 +10,7 @@ import {
   type FetchRequest,
   type ObjectFormat,
 } from "@devplat/git-protocol";
+import { NOTHING_TO_RESOLVE, RefResolver, type Resolution } from "../access/ref-resolution.ts";
 import { BRAND } from "../brand.ts";
 import { StoredDataDamaged } from "../cache/responses/block-sums.ts";
 import type { CachedRepository } from "../cache/cached-repository.ts";
@@ -43,8 +43,6 @@ const RETRY_AFTER_SECONDS = "10";
 
 /** Maximum number of plans of one fetch, if each probe shows another repository under the name. */
 const MAX_PLANS = 3;
-/** Maximum number of names that a probe requests one by one. */
-const MAX_ASKED_NAMES = 64;
 
 /** Error in place of the rest when stored bytes are damaged. The code host answers the next try. */
 const OWN_FAULT = `${BRAND.command}: stored data of this repository cannot be read; try again`;
@@ -74,18 +72,10 @@ export interface FetchCall {
   readonly plans?: number;
 }
 
-/** Ref names of a request that the server resolves, with their current objects. */
-interface Resolution {
-  readonly wantedRefs: ReadonlyMap<string, string>;
-  /** Lines that go into the key. */
-  readonly lines: readonly string[];
-}
-
-const NOTHING_TO_RESOLVE: Resolution = { wantedRefs: new Map(), lines: [] };
-
 /** Answers a `fetch`: after the access check, from a stored response, a shared one, or the code host's own. */
 export class FetchCommand {
   readonly #options: FetchCommandOptions;
+  readonly #resolver = new RefResolver();
 
   constructor(options: FetchCommandOptions) {
     this.#options = options;
@@ -346,20 +336,11 @@ export class FetchCommand {
     fetch: FetchRequest,
     authorization: FetchAuthorization,
   ): Promise<Resolution | Refusal | undefined> {
-    const { wantRefs, deepenNots } = fetch;
-    if (wantRefs.length === 0 && deepenNots.length === 0) return NOTHING_TO_RESOLVE;
-    const names = [...wantRefs, ...deepenNots.flatMap((name) => candidates(name))];
-    const response = await authorization.ask(fewPrefixes(names));
+    const prefixes = this.#resolver.prefixesFor(fetch);
+    if (prefixes === undefined) return NOTHING_TO_RESOLVE;
+    const response = await authorization.ask(prefixes);
     if (response.kind === "refused") return response;
-    if (response.body === undefined) return undefined;
-    const refs = new Map(decodeLsRefsResponse(response.body).map((ref) => [ref.name, ref.oid]));
-    const wantedRefs = new Map<string, string>();
-    for (const name of wantRefs) {
-      const oid = refs.get(name);
-      if (oid !== undefined) wantedRefs.set(name, oid);
-    }
-    const lines = [...new Set(names)].toSorted().map((name) => `${refs.get(name) ?? "-"} ${name}`);
-    return { wantedRefs, lines };
+    return response.body === undefined ? undefined : this.#resolver.resolve(fetch, response.body);
   }
 
   async #keyOf(
@@ -378,21 +359,6 @@ export class FetchCommand {
   #count(call: FetchCall, result: FetchResult): void {
     this.#options.outcomes.fetch(call.request.context, call.request.policy, result);
   }
-}
-
-/**
- * Prefixes that cover these names: the names themselves, or their top folders if there are many. No prefix covers all
- * names. Git compares each ref with each prefix: with 60,000 of both that takes half a minute.
- */
-function fewPrefixes(names: readonly string[]): readonly string[] {
-  if (names.length <= MAX_ASKED_NAMES) return names;
-  const folders = new Set(names.map((name) => /^refs\/[^/]+\//u.exec(name)?.[0] ?? name));
-  return folders.size <= MAX_ASKED_NAMES ? [...folders] : [];
-}
-
-/** The full names that a short one may mean (gitrevisions, "<refname>"). */
-function candidates(name: string): string[] {
-  return [name, `refs/${name}`, `refs/tags/${name}`, `refs/heads/${name}`, `refs/remotes/${name}`];
 }
 
 /** Client that a place in a queue is for: the token of this service, or the address. */

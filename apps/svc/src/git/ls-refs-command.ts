@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { isRefusal } from "../upstream/response-status.ts";
 import { ProtocolError, decodeLsRefsRequest, type EncodedCommand } from "@devplat/git-protocol";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -6,7 +7,7 @@ import type { CommandResponse } from "./command-response.ts";
 import type { CachedRequest } from "./git-request.ts";
 import { upstreamHeaders, isUploadPackResult } from "../upstream/headers.ts";
 import type { Outcomes } from "./outcome.ts";
-import { LsRefsBody } from "../access/ref-probe.ts";
+import { LsRefsBodies, type LsRefsBody } from "../access/ls-refs-body.ts";
 import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 /** Authorization of a client's own `ls-refs`. */
@@ -23,6 +24,8 @@ export class LsRefsCommand {
   readonly #access: AccessCheck;
   readonly #outcomes: Outcomes;
   readonly #metrics: Metrics;
+  /** Bodies of all clients are compared. The bytes of one client are never sent to another. */
+  readonly #bodies = new LsRefsBodies();
 
   constructor(options: {
     readonly upstream: Upstream;
@@ -73,9 +76,15 @@ export class LsRefsCommand {
     const { refPrefixes } = decodeLsRefsRequest(command.request);
     const credential = upstream.renewedAuthorization ?? request.authorization;
     const access = { authorization: credential, target: request.target };
-    const isAuthorized = await this.#relayBody(upstream, response, async (body) => {
-      await this.#access.recordAuthorization(access, sentAt, refPrefixes, body);
-    });
+    const body = this.#bodies.begin(`${request.target.upstreamPath} ${hash("sha256", command.bytes)}`);
+    let isAuthorized = false;
+    try {
+      isAuthorized = await this.#relayBody(upstream, response, body, async (bytes) => {
+        await this.#access.recordAuthorization(access, sentAt, refPrefixes, bytes);
+      });
+    } finally {
+      body.leave();
+    }
     if (isAuthorized) return { sentAt, credential };
     request.context.concludeCache("error");
     response.end();
@@ -86,9 +95,9 @@ export class LsRefsCommand {
   async #relayBody(
     upstream: UpstreamResponse,
     response: CommandResponse,
-    record: (body: Buffer | undefined) => Promise<void>,
+    body: LsRefsBody,
+    record: (bytes: Buffer | undefined) => Promise<void>,
   ): Promise<boolean> {
-    const body = new LsRefsBody();
     let held: Buffer | undefined;
     for await (const chunk of upstream.chunks) {
       if (held !== undefined) await response.write(held);

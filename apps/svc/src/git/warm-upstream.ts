@@ -13,7 +13,8 @@ import {
   UPLOAD_PACK_RESULT,
   isUploadPackResult,
 } from "../upstream/headers.ts";
-import { LsRefsBody, areRefs } from "../access/ref-probe.ts";
+import { LsRefsBodies } from "../access/ls-refs-body.ts";
+import { areRefs } from "../access/ref-probe.ts";
 import type { Upstream, UpstreamResponse } from "../upstream/upstream.ts";
 
 const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
@@ -25,6 +26,7 @@ export class WarmUpstream implements WarmSource {
   readonly #upstream: Upstream;
   readonly #basePath: string;
   readonly #userAgent: string;
+  readonly #bodies = new LsRefsBodies();
 
   /** @param basePath the path of `host.url`, without a final slash */
   constructor(upstream: Upstream, basePath: string, userAgent: string) {
@@ -55,9 +57,14 @@ export class WarmUpstream implements WarmSource {
     );
     const response = await this.#send(question, "POST", "git-upload-pack", encodeCommandRequest(request));
     if (!isUploadPackResult(response)) throw this.#refused(response, "its references");
-    const body = new LsRefsBody();
-    for await (const chunk of response.chunks) body.push(chunk);
-    if (body.isWhole && areRefs(body.bytes)) return body.bytes;
+    const body = this.#bodies.begin(`${question.owner}/${question.name}`);
+    try {
+      for await (const chunk of response.chunks) body.push(chunk);
+      const { bytes } = body;
+      if (body.isWhole && areRefs(bytes)) return bytes;
+    } finally {
+      body.leave();
+    }
     throw new WarmRefused(`${this.#upstream.name} gave no list of references`);
   }
 

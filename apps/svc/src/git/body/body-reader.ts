@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { HeldBytes, SMALL_BODY_BYTES, type HeldPlace } from "../../http/server/held-bytes.ts";
+import { EqualStreams, type EqualStream } from "../../http/request/equal-streams.ts";
 import { BodyTurns } from "./body-turns.ts";
 import { GitError } from "../../upstream/errors.ts";
 import { InflatedBody } from "./inflated-body.ts";
@@ -37,6 +38,7 @@ export class BodyReaders {
   readonly #limits: BodyReaderLimits;
   readonly #held: HeldBytes;
   readonly #turns = new BodyTurns();
+  readonly #equal = new EqualStreams(() => undefined);
 
   constructor(limits: BodyReaderLimits) {
     this.#limits = limits;
@@ -56,7 +58,8 @@ export class BodyReaders {
     const compressed = isCompressed(request.headers["content-encoding"]);
     const received = new ReceivedBody(request, { idleMs, totalMs });
     const body = { announced, compressed, maxBytes };
-    return new BodyReader(received, body, this.#held.place(client), this.#turns);
+    const equal = (): EqualStream<undefined> => this.#equal.begin(request.url ?? "");
+    return new BodyReader(received, body, { place: this.#held.place(client), turns: this.#turns, equal });
   }
 
   /**
@@ -97,17 +100,25 @@ export class BodyReader {
   readonly #received: ReceivedBody;
   readonly #inflated: InflatedBody | undefined;
   readonly #bytes = new Blocks();
+  readonly #equal: () => EqualStream<undefined>;
+  /** A large body, of which only the bytes are kept that are not those of another one. Undefined: it is not large. */
+  #stream: EqualStream<undefined> | undefined;
   #complete = false;
 
   /** By {@link BodyReaders.open}. */
   constructor(
     received: ReceivedBody,
     body: { readonly announced: number; readonly compressed: boolean; readonly maxBytes: number },
-    place: HeldPlace,
-    turns: BodyTurns,
+    shared: {
+      readonly place: HeldPlace;
+      readonly turns: BodyTurns;
+      readonly equal: () => EqualStream<undefined>;
+    },
   ) {
     const { announced, compressed, maxBytes } = body;
+    const { place, turns, equal } = shared;
     this.#turns = turns;
+    this.#equal = equal;
     this.#announced = announced;
     this.#received = received;
     this.#inflated = compressed ? new InflatedBody(async () => received.next()) : undefined;
@@ -145,12 +156,17 @@ export class BodyReader {
    */
   async rest(): Promise<Buffer> {
     const giveBack = await this.#turns.take();
-    if (this.#released) giveBack();
-    else this.#giveBack = giveBack;
+    if (this.#released) {
+      giveBack();
+      throw new GitError("client_gone", 499, "the client left");
+    }
+    this.#giveBack = giveBack;
+    const stream = (this.#stream ??= this.#equal());
+    add(stream, this.#bytes.taken());
     for (let held = 0; ;) {
-      if (!this.#place.grow(this.#bytes.size - held)) throw busy();
-      held = this.#bytes.size;
-      if (this.#complete) return this.#bytes.taken();
+      if (!this.#place.grow(stream.size - held)) throw busy();
+      held = stream.size;
+      if (this.#complete) return stream.bytes;
       await this.#step();
     }
   }
@@ -158,12 +174,14 @@ export class BodyReader {
   /** The body is decoded: another large one may be read. */
   decoded(): void {
     this.#giveBack();
+    this.#stream?.leave();
   }
 
   /** Stops reading, and gives the bytes back to the common limit. Calling it again does nothing. */
   release(): void {
     this.#released = true;
     this.#giveBack();
+    this.#stream?.leave();
     this.#received.leave();
     this.#inflated?.close();
     this.#place.leave();
@@ -172,10 +190,15 @@ export class BodyReader {
   async #step(): Promise<void> {
     const chunk = await (this.#inflated?.next() ?? this.#received.next());
     if (chunk === undefined) this.#complete = true;
-    else this.#bytes.push(chunk);
-    const size = Math.max(this.#bytes.size, this.#received.size);
+    else if (this.#stream === undefined) this.#bytes.push(chunk);
+    else add(this.#stream, chunk);
+    const size = Math.max(this.#stream?.size ?? this.#bytes.size, this.#received.size);
     if (size > this.#maxBytes) throw tooLarge(this.#maxBytes);
   }
+}
+
+function add(stream: EqualStream<undefined>, chunk: Buffer): void {
+  stream.append(stream.match(chunk), undefined);
 }
 
 /** Bytes that small chunks are gathered in. */

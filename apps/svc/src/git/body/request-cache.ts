@@ -44,7 +44,11 @@ export interface DecodedFetch {
 
 interface KnownFetch extends DecodedFetch {
   /** The last response key, and the other inputs that it was made of. Concurrent requests share it. */
-  key?: { readonly beside: string; readonly text: Promise<string> };
+  key?: {
+    readonly resolved: readonly string[];
+    readonly tags: string | undefined;
+    readonly text: Promise<string>;
+  };
 }
 
 /**
@@ -141,13 +145,15 @@ export class RequestCache {
     parts: Pick<ResponseKeyParts, "format" | "resolved" | "tags">,
   ): Promise<string> {
     const known = this.#fetch(request);
-    const beside = JSON.stringify([parts.resolved, parts.tags]);
-    if (known.key?.beside !== beside) {
+    const { resolved, tags } = parts;
+    let { key } = known;
+    // The same list, not an equal one: concurrent requests share it, and it can have tens of thousands of lines.
+    if (key === undefined || key.tags !== tags || !isSameList(key.resolved, resolved)) {
       const { capabilities } = request;
       const text = finishInSlices(responseKeySteps({ ...parts, capabilities, fetch: known.fetch }));
-      known.key = { beside, text };
+      key = known.key = { resolved, tags, text };
     }
-    return await known.key.text;
+    return await key.text;
   }
 
   #isKept(bytes: Buffer): boolean {
@@ -167,6 +173,10 @@ export class RequestCache {
     }
     return known;
   }
+}
+
+function isSameList(one: readonly string[], other: readonly string[]): boolean {
+  return one === other || (one.length === 0 && other.length === 0);
 }
 
 function decodedOf(request: CommandRequest, fetch: FetchRequest): DecodedFetch {
