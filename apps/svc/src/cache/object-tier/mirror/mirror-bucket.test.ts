@@ -122,7 +122,8 @@ for (const [server, start] of S3_SERVERS) {
       const a = open(id);
       await fill(a, undefined, 2);
       await a.sync.push(id, signal);
-      const quick = bucket.client({ timeoutMs: 300 });
+      // Each stalled read takes this long.
+      const quick = bucket.client({ timeoutMs: 2000 });
       const b = open(id, quick);
       const faults = [
         { corruptAt: 30 },
