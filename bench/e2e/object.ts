@@ -19,7 +19,7 @@ import { Administration } from "../lib/administration.ts";
 import { filled, idle } from "../lib/filled.ts";
 import { peakMegabytes, residentMegabytes, resetPeak } from "../lib/memory.ts";
 import { startObjectRelay } from "../lib/object-relay.ts";
-import { postRaw, curl, recordFullFetch } from "../lib/raw-fetch.ts";
+import { postRaw, curl, recordFullFetch, recordLsRefs } from "../lib/raw-fetch.ts";
 import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
@@ -56,7 +56,7 @@ export async function run(rounds: number): Promise<Report> {
   return {
     name: "object",
     title: "A bucket behind the cache",
-    method: `The bucket is versitygw 1.8 on the same machine. One curl posts the recorded \`fetch\` of a full clone and throws the response away. Local hits: ${REQUESTS_PER_SAMPLE} a sample, at a service with a bucket and at one without, in turn. First hit: a new service with an empty folder and its own database, from the request to the last byte, with the access check, next to a Node program that only sends, hashes and stores the same object. Upload: 100 MB in parts, with the checksums of the slices, CPU of the process. ${rounds} rounds.`,
+    method: `The bucket is versitygw 1.8 on the same machine. One curl posts the recorded \`fetch\` of a full clone and throws the response away. Local hits: ${REQUESTS_PER_SAMPLE} a sample, at a service with a bucket and at one without, in turn. First hit: a new service with an empty folder and its own database, from the \`fetch\` after an \`ls-refs\` to the last byte, next to a Node program that only sends, hashes and stores the same object. Upload: 100 MB in parts, with the checksums of the slices, CPU of the process. ${rounds} rounds.`,
     rows,
   };
 }
@@ -86,6 +86,7 @@ async function measureHits({ name }: BenchRepository, stand: Stand): Promise<Row
   const { upstream, server, work, rounds } = stand;
   const path = `bench/${name}.git`;
   const request = await recordFullFetch(`${upstream.url}/${path}`, work, name);
+  const lsRefs = await recordLsRefs(work);
   const [bucket, plain] = [await startWithBucket(stand), await startSvc({ codeHost: upstream })];
   const rows: Row[] = [];
   try {
@@ -133,6 +134,8 @@ async function measureHits({ name }: BenchRepository, stand: Stand): Promise<Row
       try {
         await (await Administration.signIn(svc.url)).list("bench", name);
         await until(async () => (await (await fetch(`${svc.url}/readyz`)).text()) === "ready\n");
+        // As every clone does before its fetch.
+        await postRaw(`${svc.url}/${path}`, lsRefs);
         const [usual] = [residentMegabytes(svc.pid), resetPeak(svc.pid)];
         samples.first.push((await postRaw(`${svc.url}/${path}`, request)).seconds);
         peaks.push(peakMegabytes(svc.pid) - usual);
