@@ -8,6 +8,7 @@ import {
   repositories,
   run,
   startCodeHost,
+  startPostgres,
   startSvc,
   startVault,
   SVC_LAUNCHER,
@@ -39,6 +40,31 @@ async function svc(args: readonly string[], env: Record<string, string>): Promis
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_"));
   return run(SVC_LAUNCHER, args, { cwd: folder.path, env: { ...Object.fromEntries(inherited), ...env } });
 }
+it("a failed start ends the process, also with open connections to Postgres", async () => {
+  const postgres = await startPostgres();
+  try {
+    const { code, stderr } = await svc(["serve", "--migrate"], {
+      SVC_DEV_MODE: "true",
+      SVC_ENCRYPTION_KEY: NEW_KEY,
+      SVC_DATA_DIR: join(folder.path, "failed-start"),
+      SVC_SERVER_LISTEN: "127.0.0.1:0",
+      SVC_HOST_URL: host.url,
+      SVC_DATABASE_DRIVER: "postgres",
+      SVC_DATABASE_DSN: await postgres.createDatabase(),
+      SVC_CACHE_ENABLED: "true",
+      SVC_CACHE_OBJECT_BUCKET: "bucket",
+      SVC_CACHE_OBJECT_ENDPOINT: "http://127.0.0.1:9/path",
+      SVC_CACHE_OBJECT_ACCESS_KEY_ID: "id",
+      SVC_CACHE_OBJECT_SECRET_ACCESS_KEY: "secret",
+      SVC_CACHE_STORAGE_PATH: "prefix",
+    });
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /cache\.object/);
+  } finally {
+    await postgres.stop();
+  }
+});
+
 async function call(
   service: Svc,
   method: string,

@@ -8,6 +8,8 @@ import { openTelemetry } from "../telemetry/otel.ts";
 import { programVersion } from "../version.ts";
 import { readConfig, type GlobalFlags, type RunCommand } from "./command.ts";
 
+/** Milliseconds for the message of a failed start. Open connections would hold the process for longer. */
+const FAILED_START_MS = 1000;
 const RELOAD_SIGNALS = ["SIGHUP", "SIGUSR1"] as const;
 
 /** Runs the service until SIGTERM or SIGINT; a second one ends it immediately. */
@@ -26,7 +28,7 @@ export const serve: RunCommand = async ({ flags, options }) => {
   });
   for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
   const sockets = takeActivatedSockets(process.env, process.pid);
-  const service = await assemble({
+  const assembled = assemble({
     live,
     migrate: flagOf(options, "migrate"),
     requireObjectStore: flagOf(options, "require-object-store"),
@@ -35,8 +37,9 @@ export const serve: RunCommand = async ({ flags, options }) => {
     telemetry,
     logger,
   });
+  const service = await assembled.catch(endAfterFailure);
   const stopped = stopSignal();
-  const { baseUrl, metrics } = await service.start();
+  const { baseUrl, metrics } = await service.start().catch(endAfterFailure);
   logger.info(
     {
       version,
@@ -61,6 +64,12 @@ export const serve: RunCommand = async ({ flags, options }) => {
   // An export that a collector does not take would hold the process for longer.
   setTimeout(() => process.exit(), 0).unref();
 };
+
+/** Ends the process soon, so that a service manager starts it again. */
+function endAfterFailure(error: unknown): never {
+  setTimeout(() => process.exit(), FAILED_START_MS).unref();
+  throw error;
+}
 
 /** Checks the configuration first: a faulty one changes nothing, and is in the log. Never rejects. */
 async function reloadConfig(
