@@ -268,7 +268,8 @@ export function deletePage(record: RepositoryState): Page {
 function showBucket(bucket: BucketFigures | undefined): Html | "" {
   if (bucket === undefined) return "";
   const { sizeBytes, waiting, waitingBytes } = bucket;
-  const size = sizeBytes === undefined ? "not read since the start" : formatBytes(sizeBytes);
+  // The column is narrow. The manifest of the repository was not read since the start.
+  const size = sizeBytes === undefined ? "unknown" : formatBytes(sizeBytes);
   return html`<div class="small muted">bucket: ${size}</div>
-    ${waiting === 0 ? "" : html`<div class="small muted">${waiting} waiting for upload, ${formatBytes(waitingBytes)}</div>`}`;
+    ${waiting === 0 ? "" : html`<div class="small muted">to upload: ${formatBytes(waitingBytes)}</div>`}`;
 }
