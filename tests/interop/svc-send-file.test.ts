@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { open, readdir, readFile } from "node:fs/promises";
+import { open, readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { git, repositories, until } from "@devplat/testkit";
@@ -46,6 +46,8 @@ for (const packBytes of PACKS_BYTES) {
       const responses = join(stand.storagePath, "_responses", "org", "large");
       const [name = ""] = (await readdir(responses)).filter((each) => /^[0-9a-f]{64}$/.test(each));
       file = join(responses, name);
+      // It is stored as it is sent after that use.
+      await until(async () => (await stat(file)).size > packBytes);
       whole = (await readFile(file)).subarray(0, (await stand.post("org/large", fetch)).body.length);
     });
     after(() => stand.stop());
