@@ -30,7 +30,6 @@ const WITHOUT_RECORD = new Set([
   "git-store-serve",
   "growth",
   "ssh-signatures",
-  "svc-start",
   "svc-tokens",
 ]);
 
