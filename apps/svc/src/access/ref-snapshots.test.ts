@@ -81,6 +81,19 @@ describe("RefSnapshots", () => {
     assert.equal(shown(), "abc", "HEAD too, although a response with other prefixes had shown it in between");
   });
 
+  for (const prefixes of [[], ["refs/heads/"]]) {
+    it(`refs that were too old count again with the next response (prefixes: ${prefixes.join(" ")})`, () => {
+      const { tips, clock } = fresh();
+      tips.record([], refs(["a", "HEAD"], ["b", "refs/heads/main"]));
+      clock.ms += 600_001;
+      tips.record(["HEAD"], refs(["a", "HEAD"]));
+      assert.deepEqual([...tips.recent().oids], [oid("a")]);
+      const all = prefixes.length === 0 ? refs(["a", "HEAD"], ["b", "refs/heads/main"]) : undefined;
+      tips.record(prefixes, all ?? refs(["b", "refs/heads/main"]));
+      assert.deepEqual([...tips.recent().oids].toSorted(), [oid("a"), oid("b")]);
+    });
+  }
+
   it("a response without a known ref of its prefixes is a change", () => {
     const { tips } = fresh();
     tips.record([], refs(["a", "HEAD"], ["b", "refs/heads/main"], ["c", "refs/heads/dev"]));

@@ -233,10 +233,16 @@ export class RefSnapshots {
   /** Renews the time of a response that came again, and of responses about a part of its refs. */
   #seenAgain(snapshot: Snapshot): void {
     const seenAt = this.#clock.monotonic();
-    snapshot.seenAt = seenAt;
     for (const other of this.#snapshots.values()) {
-      if (other.epoch === this.#epoch && isWithin(other, snapshot)) other.seenAt = seenAt;
+      if (other !== snapshot && !(other.epoch === this.#epoch && isWithin(other, snapshot))) continue;
+      this.#countAgain(other);
+      other.seenAt = seenAt;
     }
+  }
+
+  /** Forgets the list of recent tips if refs of this response are missing there, because they were too old. */
+  #countAgain({ seenAt }: Snapshot): void {
+    if (seenAt + this.#lifeMs < this.#clock.monotonic()) this.#recent = undefined;
   }
 
   /**
@@ -265,6 +271,7 @@ export class RefSnapshots {
       const tip = this.#refs.get(name);
       if (tip === undefined || tip.snapshot === snapshot) continue;
       if (!isWithin(snapshot, tip.snapshot)) tip.snapshot.isWhole = false;
+      this.#countAgain(tip.snapshot);
       tip.snapshot = snapshot;
     }
   }

@@ -78,7 +78,8 @@ export class Warmer {
   readonly #options: WarmerOptions;
   readonly #parts: WarmerParts;
   readonly #states = new WeakMap<CachedRepository, State>();
-  readonly #compared = new WeakSet<RecentTips>();
+  /** Refs that were compared with a mirror, and whether as all refs. */
+  readonly #compared = new WeakMap<RecentTips, { readonly complete: boolean }>();
   readonly #running = new Set<Promise<void>>();
   readonly #ended = new AbortController();
 
@@ -95,14 +96,16 @@ export class Warmer {
   observed(repository: CachedRepository, complete: boolean): void {
     const tips = repository.tips.recent();
     // The same object until a ref changes.
-    if (this.#compared.has(tips) || this.#ended.signal.aborted) return;
+    const compared = this.#compared.get(tips);
+    const isKnown = compared !== undefined && (compared.complete || !complete);
+    if (isKnown || this.#ended.signal.aborted) return;
     const state = this.#state(repository);
     if (state.running) {
       if (state.again === "no") state.again = "changed";
       return;
     }
     if (this.#isResting(state)) return;
-    this.#compared.add(tips);
+    this.#compared.set(tips, { complete });
     if (state.comparesSoon !== undefined) {
       state.comparesSoon.complete ||= complete;
       return;
