@@ -82,7 +82,7 @@ describe("RefSnapshots", () => {
   });
 
   for (const prefixes of [[], ["refs/heads/"]]) {
-    it(`refs that were too old count again with the next response (prefixes: ${prefixes.join(" ")})`, () => {
+    it(`refs that were too old count again when shown (${prefixes.join(" ") || "all"})`, () => {
       const { tips, clock } = fresh();
       tips.record([], refs(["a", "HEAD"], ["b", "refs/heads/main"]));
       clock.ms += 600_001;
