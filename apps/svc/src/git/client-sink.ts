@@ -89,6 +89,11 @@ export class ClientSink {
     await this.#watched((settle) => this.response.write(rest, settle));
   }
 
+  /** Whether {@link sendFile} can work on this connection now. */
+  canSendFile(sender: FileSender): boolean {
+    return !this.#gone && this.#waiting.size === 0 && sender.canSend(this.response.socket);
+  }
+
   /**
    * Sends a range of a file without reading it, if the connection and the system can.
    *
@@ -97,7 +102,7 @@ export class ClientSink {
    */
   async sendFile(sender: FileSender, range: FileRange): Promise<SentFile> {
     const { socket } = this.response;
-    if (this.#gone || this.#waiting.size > 0 || !sender.canSend(socket)) return NOTHING_SENT;
+    if (socket === null || !this.canSendFile(sender)) return NOTHING_SENT;
     const direct = sender.direct(socket, range);
     if (direct === undefined) return await this.#sendInThread(sender, socket, range, undefined);
     this.#fileBytes = () => direct.fileBytes;

@@ -130,6 +130,7 @@ export class ResponseSender {
     const files = await this.#files.get().catch(() => undefined);
     if (files === undefined) return false;
     await this.#sending;
+    if (!this.#sink.canSendFile(files) || !(await files.bringIntoMemory(soundFile, size))) return false;
     const offset = sent - this.#tail.length;
     const length = size - CHECKED_END_BYTES - offset;
     const result = await this.#sink.sendFile(files, { fd: soundFile.descriptor, offset, length });

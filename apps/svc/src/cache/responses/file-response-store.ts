@@ -30,7 +30,7 @@ import type {
 } from "./response-store.ts";
 import { responseIdentity } from "./response-trailer.ts";
 import type { Slice, Slices } from "./slices.ts";
-import { isSound } from "./verify-response.ts";
+import { isRangeSound, isSound } from "./verify-response.ts";
 
 /** See separate-trailer.ts. */
 const SEPARATE_TRAILER_SUFFIX = ".sums";
@@ -453,6 +453,7 @@ function soundFile(
     soundFile: {
       descriptor: handle.fd,
       isStillSound,
+      readThrough: async (offset, end) => isRangeSound(file, offset, end),
       ...(plainPath === undefined ? {} : { plain: { path: plainPath, inode } }),
     },
   };

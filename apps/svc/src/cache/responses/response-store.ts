@@ -101,6 +101,15 @@ export interface SoundFile {
    * @throws a system error
    */
   isStillSound(reread: boolean): Promise<boolean>;
+  /**
+   * Reads a part of the response from the file, so that the kernel has it in memory, and compares it with its checksums.
+   *
+   * @param offset a multiple of 128 KiB
+   * @param end a multiple of 128 KiB, or the size of the response
+   * @returns whether its bytes are the written ones
+   * @throws a system error
+   */
+  readThrough(offset: number, end: number): Promise<boolean>;
 }
 
 /** A response that is being written. What is written can be read back before it is committed. */

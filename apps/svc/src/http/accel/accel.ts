@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isLoopbackPeer } from "./loopback-peer.ts";
 import type { Logger, Secret } from "@devplat/base";
-import { isResident } from "../send-file/resident.ts";
+import { bringIntoMemory, type ComparedFile } from "../send-file/bring-into-memory.ts";
 import type { HandedFiles, PlainFile } from "./handed-files.ts";
 
 /** Request header with `server.accel_secret`. The proxy in front sets it, and replaces what a client sent. */
@@ -32,10 +32,9 @@ export interface AccelOptions {
 export interface HandedResponse {
   readonly size: number;
   readonly soundFile?: {
-    readonly descriptor: number;
     readonly plain?: PlainFile;
     isStillSound(reread: boolean): Promise<boolean>;
-  };
+  } & ComparedFile;
 }
 
 /** Lets the reverse proxy in front send stored responses (`X-Accel-Redirect`), so that their bytes never pass through here. */
@@ -59,7 +58,7 @@ export class Accel {
     if (CONDITIONS.some((name) => request.headers[name] !== undefined)) return undefined;
     try {
       // The service reads it again, and compares it.
-      if (!isResident(soundFile.descriptor, 0, size)) {
+      if (!(await bringIntoMemory(soundFile, size))) {
         this.#options.logger.debug({ size }, "a stored response is not in memory, and is not handed over");
         return undefined;
       }

@@ -7,14 +7,12 @@ import { createServer as createTcpServer, connect, type AddressInfo, type Socket
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { bindLibc } from "@devplat/base/libc";
 import { breakOffDownloads } from "./broken-downloads.test-kit.ts";
+import { ColdFile } from "./cold-file.test-kit.ts";
 import { FileSender } from "./file-sender.ts";
-import { isResident } from "./resident.ts";
 
 const MEGABYTE = 1024 * 1024;
 const IDLE_MS = 10_000;
-const POSIX_FADV_DONTNEED = 4;
 
 /** A plain TCP connection to ourselves: the side that sends, and the side that receives. */
 async function connection(): Promise<{ ours: Socket; client: Socket; end: () => void }> {
@@ -88,31 +86,17 @@ describe("FileSender", () => {
   });
 
   it("sends nothing of a file that the kernel would have to read from the disk", async () => {
-    // The folder for temporary files may be in memory, where the kernel keeps everything.
-    const disk = mkdtempSync("/var/tmp/file-sender-");
-    const cold = join(disk, "cold");
-    writeFileSync(cold, content);
+    using file = new ColdFile(content);
     const { ours, client, end } = await connection();
-    const file = openSync(cold, "r+");
     try {
-      fsyncSync(file);
-      const { posix_fadvise: advise } = bindLibc({
-        posix_fadvise: { arguments: ["int32", "int64", "int64", "int32"], return: "int32" },
-      });
-      // The kernel keeps pages that it is still busy with.
-      for (let tries = 0; isResident(file, 0, content.length); tries++) {
-        assert.ok(tries < 500, "the kernel keeps the file in memory");
-        assert.equal(advise(file, 0n, 0n, POSIX_FADV_DONTNEED), 0);
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
-      const sending = sender.send(ours, { fd: file, offset: 0, length: content.length }, IDLE_MS);
+      await file.drop(0, content.length);
+      const range = { fd: file.fd, offset: 0, length: content.length };
+      const sending = sender.send(ours, range, IDLE_MS);
       assert.equal((await sending?.report)?.end, "cold");
       assert.equal(sending?.sent(), 0);
       ours.end("by another way");
       assert.equal((await received(client, 14)).toString(), "by another way");
     } finally {
-      closeSync(file);
-      rmSync(disk, { recursive: true });
       end();
     }
   });

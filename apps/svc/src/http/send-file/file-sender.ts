@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { descriptorOf } from "@devplat/base/socket-descriptor";
+import { bringIntoMemory, type ComparedFile } from "./bring-into-memory.ts";
 import { DirectSend, type FileRange } from "./direct-send.ts";
 import { SEND_THREAD } from "./entries.ts";
 import type { SendReport, ThreadMessage } from "./messages.ts";
@@ -55,15 +56,19 @@ export class FileSender {
     );
   }
 
+  /**
+   * Makes sure that the kernel has the first bytes of a file in memory, see {@link bringIntoMemory}.
+   *
+   * @returns false: they cannot be sent in this way. The one who reads them finds the damage, if that is the reason
+   */
+  async bringIntoMemory(file: ComparedFile, size: number): Promise<boolean> {
+    if (!this.#bound()) return false;
+    return await bringIntoMemory(file, size).catch(() => false);
+  }
+
   /** @returns undefined: the range is for {@link send}, because it is long, or because much was sent just now */
   direct(socket: Socket, range: FileRange): DirectSend | undefined {
-    if (range.length > MAX_DIRECT_BYTES || this.#broken) return undefined;
-    try {
-      systemCalls();
-    } catch {
-      this.#broken = true;
-      return undefined;
-    }
+    if (range.length > MAX_DIRECT_BYTES || !this.#bound()) return undefined;
     return this.#budget.take(range.length) ? new DirectSend(socket, range) : undefined;
   }
 
@@ -104,6 +109,18 @@ export class FileSender {
     await worker?.terminate();
     if (this.#wake >= 0) systemCalls().close(this.#wake);
     this.#wake = -1;
+  }
+
+  /** Whether the C library can be called. */
+  #bound(): boolean {
+    if (this.#broken) return false;
+    try {
+      systemCalls();
+      return true;
+    } catch {
+      this.#broken = true;
+      return false;
+    }
   }
 
   #prepare(socket: Socket, range: FileRange): { readonly socket: number; readonly file: number } | undefined {
