@@ -1,7 +1,13 @@
 import { closeSync } from "node:fs";
 import { AgentError } from "../../../errors.ts";
 import { mount } from "../device/mount.ts";
-import { isOwnMount, mountAt, readMounts, type MountIdentity } from "../device/mountinfo.ts";
+import {
+  isOwnMount,
+  mountAt,
+  readMounts,
+  type MountIdentity,
+  type MountedFilesystem,
+} from "../device/mountinfo.ts";
 import { prepareMountpoint, probeMount, resolveMountpoint } from "../device/mountpoint.ts";
 import { unmount } from "../device/unmount.ts";
 
@@ -26,7 +32,7 @@ export class HelperMounts {
     const { source, subtype } = this.#parts.identity;
     const before = await this.#own();
     const device = await mount(path, { source, subtype, maxReadBytes });
-    const made = (await this.#own()).filter(({ id }) => !before.some((each) => each.id === id));
+    const made = (await this.#own()).filter((each) => !before.some((known) => isSameMount(each, known)));
     // A folder above it can be swapped for a link between the check and the mount.
     if (made.some(({ mountpoint }) => mountpoint === path)) return device;
     closeSync(device);
@@ -60,4 +66,9 @@ export class HelperMounts {
   async #own(): ReturnType<typeof readMounts> {
     return (await readMounts()).filter((each) => isOwnMount(each, this.#parts.identity));
   }
+}
+
+/** The kernel gives the id of a mount that is gone to the next one, which may be that of another daemon elsewhere. */
+function isSameMount(one: MountedFilesystem, other: MountedFilesystem): boolean {
+  return one.id === other.id && one.mountpoint === other.mountpoint;
 }
