@@ -20,6 +20,8 @@ const REGION_NAME = /^[\w-]{1,64}$/;
 export class S3Address {
   /** Scheme, host and port of all requests. */
   readonly origin: string;
+  /** The same without the bucket, for messages. */
+  readonly endpoint: string;
   readonly bucket: string;
   readonly region: string;
   /** Path of the bucket, which ends with a slash. */
@@ -40,6 +42,7 @@ export class S3Address {
     const name = host.hostname.replaceAll(/^\[|\]$/g, "");
     if (!pathStyle && isIP(name) !== 0)
       throw unusable("endpoint", host.host, "a host name, because the bucket is put in front of it");
+    this.endpoint = host.origin;
     this.origin = pathStyle ? host.origin : `${host.protocol}//${bucket}.${host.host}`;
     this.bucket = bucket;
     this.region = region;

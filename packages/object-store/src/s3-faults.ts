@@ -15,6 +15,25 @@ export interface CallSubject {
   readonly conditional?: boolean;
 }
 
+/** Place of a store, for errors that are not about one object. */
+export interface StorePlace {
+  readonly bucket: string;
+  /** Scheme, host and port, without the bucket. */
+  readonly endpoint: string;
+}
+
+/** Faults of the store or its settings. Every other object has them too, so the message names bucket and endpoint. */
+const OF_THE_STORE: ReadonlySet<ObjectStoreErrorCode> = new Set<ObjectStoreErrorCode>([
+  "credentials_refused",
+  "bucket_missing",
+  "wrong_region",
+  "slow_down",
+  "store_failed",
+  "store_full",
+  "unreachable",
+  "timeout",
+]);
+
 /** Codes of stores whose meaning the status does not tell. */
 const BY_STORE_CODE: Readonly<Record<string, ObjectStoreErrorCode>> = {
   NoSuchBucket: "bucket_missing",
@@ -85,6 +104,7 @@ const SERVER_ERROR = 500;
 
 /** Error for a response that is not a success. */
 export function faultOfResponse(
+  place: StorePlace,
   subject: CallSubject,
   status: number,
   headers: ResponseHeaders,
@@ -99,7 +119,7 @@ export function faultOfResponse(
     code = "condition_failed";
   const region = fault.region ?? regionOf(headers);
   const told = fault.code === undefined ? `status ${status}` : `${fault.code}, status ${status}`;
-  return new ObjectStoreError(code, `Cannot ${subject.action}: ${REASONS[code] ?? code} (${told})`, {
+  return new ObjectStoreError(code, messageOf(place, subject, code, `${REASONS[code] ?? code} (${told})`), {
     ...hintFor(code, subject, region),
     ...(code === "denied" && { permission: subject.permission }),
     ...(fault.code !== undefined && { storeCode: fault.code }),
@@ -109,17 +129,32 @@ export function faultOfResponse(
 }
 
 /** @param sent whether the store may have got the request */
-export function faultOfTransport(subject: CallSubject, error: unknown, sent: boolean): ObjectStoreError {
+export function faultOfTransport(
+  place: StorePlace,
+  subject: CallSubject,
+  error: unknown,
+  sent: boolean,
+): ObjectStoreError {
   const isTimeout = error instanceof DOMException && error.name === "TimeoutError";
   const code = isTimeout ? "timeout" : "unreachable";
   const name = systemCode(error) ?? "the connection ended";
   const reason = error instanceof HttpClientError ? error.message : isTimeout ? REASONS.timeout : name;
   const isUntrusted = /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(name);
-  return new ObjectStoreError(code, `Cannot ${subject.action}: ${reason}`, {
+  return new ObjectStoreError(code, messageOf(place, subject, code, String(reason)), {
     cause: error,
     ...(isUntrusted && { remedy: "final", hint: "name the file of the store's certificate authority" }),
     outcomeUnknown: sent && !subject.repeatable,
   });
+}
+
+function messageOf(
+  { bucket, endpoint }: StorePlace,
+  { action }: CallSubject,
+  code: ObjectStoreErrorCode,
+  reason: string,
+): string {
+  if (!OF_THE_STORE.has(code)) return `Cannot ${action}: ${reason}`;
+  return `Cannot use the bucket "${bucket}" at ${endpoint}: ${reason}, in an attempt to ${action}`;
 }
 
 function hintFor(

@@ -123,7 +123,9 @@ export class S3ObjectStore implements ObjectStore {
       const { info, bodyLength } = describe(response, range, key);
       const body = new ObjectBody(key, bodyLength, range === undefined ? sha256 : undefined);
       const toFault = (error: unknown): unknown =>
-        signal?.aborted === true ? signal.reason : faultOfTransport(call, error, true);
+        signal?.aborted === true
+          ? signal.reason
+          : faultOfTransport(this.#requests.address, call, error, true);
       return { ...info, modified: true, bodyLength, body: checkedBody(response.body, body, toFault) };
     } catch (error) {
       response.body.on("error", () => undefined).destroy();
@@ -371,7 +373,7 @@ export class S3ObjectStore implements ObjectStore {
     }
     if ("etag" in result) return result;
     const status = result.fault.code === "PreconditionFailed" ? 412 : 500;
-    throw faultOfResponse(call, status, headers, result.fault);
+    throw faultOfResponse(this.#requests.address, call, status, headers, result.fault);
   }
 
   #writeLimit(bytes: number): number {

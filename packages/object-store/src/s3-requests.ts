@@ -86,19 +86,24 @@ export class S3Requests {
   async send(call: S3Call): Promise<S3Response> {
     const deadline = this.#clock.monotonic() + call.limitMs;
     let renew = false;
+    let before: ObjectStoreError | undefined;
     for (let failures = 1; ; failures++) {
       call.signal?.throwIfAborted();
-      const before = this.storeClock.now();
+      const storeTime = this.storeClock.now();
       try {
         return await this.#try(call, deadline - this.#clock.monotonic(), renew);
       } catch (error) {
         call.signal?.throwIfAborted();
-        if (!(error instanceof ObjectStoreError) || failures >= MAX_TRIES) throw error;
+        if (!(error instanceof ObjectStoreError)) throw error;
+        const isOver = failures >= MAX_TRIES || this.#clock.monotonic() >= deadline;
+        // A last try without enough time says less than the response of the store to an earlier one.
+        if (isOver) throw error.code === "timeout" && !error.outcomeUnknown ? (before ?? error) : error;
+        before = error;
         const isOfSignature = error.code === "credentials_refused" && failures === 1;
         renew = isOfSignature && error.storeCode !== "RequestTimeTooSkewed";
         if (!isOfSignature && !mayRepeat(error)) throw error;
         // Without a change of credentials or clock a second signature would be the same. A new time is worth a try.
-        if (error.storeCode === "RequestTimeTooSkewed" && this.storeClock.now() === before) throw error;
+        if (error.storeCode === "RequestTimeTooSkewed" && this.storeClock.now() === storeTime) throw error;
         const wait = isOfSignature
           ? 0
           : backoffMs(failures, { firstMs: FIRST_BACKOFF_MS, maxMs: MAX_BACKOFF_MS, jitter: 0.5 });
@@ -116,7 +121,7 @@ export class S3Requests {
     } catch (error) {
       if (error instanceof ObjectStoreError) throw error;
       call.signal?.throwIfAborted();
-      throw faultOfTransport(call, error, true);
+      throw faultOfTransport(this.address, call, error, true);
     }
   }
 
@@ -158,12 +163,21 @@ export class S3Requests {
       const { statusCode: status } = response;
       if (status < MULTIPLE_CHOICES || status === NOT_MODIFIED)
         return { status, headers: response.headers, body: response.body };
-      const text = await readText(response.body, MAX_ERROR_BYTES).catch(() => "");
-      throw faultOfResponse(call, status, response.headers, readFault(text));
+      const text = await readText(response.body, MAX_ERROR_BYTES).catch((error: unknown) => {
+        if (error instanceof ObjectStoreError) return "";
+        // Without its document the status alone may say something else, such as 403 for bytes that were damaged.
+        throw error;
+      });
+      throw faultOfResponse(this.address, call, status, response.headers, readFault(text));
     } catch (error) {
       if (error instanceof ObjectStoreError || error === call.signal?.reason) throw error;
       const isProxy = error instanceof HttpClientError;
-      throw faultOfTransport(call, error, state.sent && !isProxy && !NEVER_SENT.has(systemCode(error) ?? ""));
+      throw faultOfTransport(
+        this.address,
+        call,
+        error,
+        state.sent && !isProxy && !NEVER_SENT.has(systemCode(error) ?? ""),
+      );
     } finally {
       limit.signal.removeEventListener("abort", end);
     }

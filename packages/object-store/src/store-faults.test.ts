@@ -95,6 +95,28 @@ describe("S3ObjectStore behind a proxy with faults", () => {
     }
   });
 
+  it("a fault of the whole store names bucket and endpoint, one of an object its name", async () => {
+    const short = open({ timeoutMs: SHORT_MS });
+    const place = `Cannot use the bucket "${server.bucket}" at ${proxy.endpoint}: `;
+    for (const [fault, reason] of [
+      [{ refuse: true }, "ECONNRESET|UND_ERR_SOCKET|the connection ended"],
+      [{ hang: true }, "the time limit is over"],
+      [{ status: 503, code: "SlowDown" }, "the store asks for fewer requests \\(SlowDown, status 503\\)"],
+      [{ status: 404, code: "NoSuchBucket" }, "there is no such bucket \\(NoSuchBucket, status 404\\)"],
+    ] as const) {
+      proxy.heal();
+      proxy.inject("all", fault);
+      const expected = new RegExp(`^(?:${reason}), in an attempt to read the object "object"$`);
+      await assert.rejects(short.get("object"), (error: Error) => {
+        assert.ok(error.message.startsWith(place), error.message);
+        assert.match(error.message.slice(place.length), expected);
+        return true;
+      });
+    }
+    proxy.heal();
+    await assert.rejects(short.get("none"), { message: /^Cannot read the object "none": it is not there/ });
+  });
+
   it("a store that is gone is unreachable, and is used again when it is back", async () => {
     const short = open({ timeoutMs: SHORT_MS });
     await proxy.goAway();
