@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -143,7 +143,7 @@ describe("svc doctor", () => {
   interface Report {
     readonly findings: readonly { readonly check: string; readonly state: string; readonly detail: string }[];
   }
-  const doctor = async (env: Record<string, string>): Promise<{ code: number; report: Report }> => {
+  const doctor = async (env: NodeJS.ProcessEnv): Promise<{ code: number; report: Report }> => {
     const { code, stdout } = await command(["doctor", "--json"], {
       PATH: process.env["PATH"],
       HOME: folder.path,
@@ -220,5 +220,56 @@ describe("svc doctor", () => {
     for (const check of ["login", "service"]) assert.equal(stateOf(report, check), "warning", check);
     assert.doesNotMatch(JSON.stringify(report), /planted/);
     await assert.rejects(stat(dataDir), { code: "ENOENT" });
+  });
+
+  it("a cache folder that cannot be made is a fault, also for the superuser", async () => {
+    const file = join(folder.path, "a-file");
+    await writeFile(file, "");
+    for (const [path, reason] of [
+      ["/proc/svc-cache", /^\/proc\/svc-cache cannot be made \(\w+\)$/],
+      [join(file, "cache"), /a-file is not a folder$/],
+    ] as const) {
+      const { code, report } = await doctor({
+        SVC_DEV_MODE: "true",
+        SVC_CACHE_ENABLED: "true",
+        SVC_DATA_DIR: svc.dataDir,
+        SVC_CACHE_STORAGE_PATH: path,
+      });
+      assert.equal(code, 1);
+      const found = report.findings.find(({ check }) => check === "cache folder");
+      assert.equal(found?.state, "fault");
+      assert.match(found.detail, reason);
+    }
+  });
+
+  it("leaves nothing in the folders that it tried", async () => {
+    const cache = await mkdtemp(join(folder.path, "cache-"));
+    const settings = { SVC_DEV_MODE: "true", SVC_CACHE_ENABLED: "true", SVC_CACHE_STORAGE_PATH: cache };
+    const { report } = await doctor({ ...settings, SVC_DATA_DIR: svc.dataDir });
+    assert.equal(stateOf(report, "cache folder"), "ok");
+    assert.deepEqual(await readdir(cache), []);
+  });
+
+  it("finds settings of the bucket that no start takes, as config check does", async () => {
+    const settings = {
+      PATH: process.env["PATH"],
+      SVC_ENCRYPTION_KEY: "0123456789abcdef".repeat(4),
+      SVC_CACHE_ENABLED: "true",
+      SVC_CACHE_OBJECT_BUCKET: "bucket",
+      SVC_CACHE_OBJECT_ENDPOINT: "http://127.0.0.1:9",
+    };
+    for (const [change, reason] of [
+      [{ SVC_CACHE_OBJECT_ENDPOINT: "https://s3.example.com/bucket" }, /object_endpoint: .*without a path/],
+      [{ SVC_CACHE_OBJECT_REGION: "eu central" }, /as the region of the object store/],
+      [{ SVC_CACHE_OBJECT_PATH_STYLE: "false" }, /a host name, because the bucket is put in front of it/],
+      [{ SVC_CACHE_STORAGE_PATH: "a//b" }, /cache.storage_path: /],
+    ] as const) {
+      const { code, stderr } = await command(["config", "check"], { ...settings, ...change });
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, reason);
+      const { report } = await doctor({ ...settings, ...change });
+      assert.equal(stateOf(report, "configuration"), "fault");
+    }
+    assert.equal((await command(["config", "check"], settings)).code, 0);
   });
 });

@@ -79,6 +79,14 @@ export function assembleBucket(options: BucketOptions): BucketAssembly {
   };
 }
 
+/** Refuses settings of the bucket with which no start succeeds. Sends nothing. @throws SvcError `config_refused` */
+export async function checkBucketSettings(config: Config): Promise<void> {
+  const { cache, host } = config;
+  if (!cache.enabled || cache.object_bucket === undefined) return;
+  await openBucket(config).close();
+  namesWith(cache.storage_path, host.url, undefined);
+}
+
 /** The client of the configured bucket, without a probe. Sends nothing. @throws SvcError `config_refused` */
 export function openBucket({ cache }: Config): ObjectStore {
   const { object_access_key_id: keyId, object_secret_access_key: secretKey } = cache;
@@ -109,15 +117,15 @@ export function openBucket({ cache }: Config): ObjectStore {
 
 /** Names of objects in the configured bucket. @throws SvcError `config_refused` */
 export function objectNames({ cache, host }: Config, keys: ManifestKeys): ObjectNames {
-  return refusing(
-    "cache.storage_path",
-    () =>
-      new ObjectNames({
-        prefix: cache.storage_path ?? "",
-        hostUrl: host.url,
-        hideKey: cache.object_hide_names ? keys.names : undefined,
-      }),
-  );
+  return namesWith(cache.storage_path, host.url, cache.object_hide_names ? keys.names : undefined);
+}
+
+function namesWith(
+  prefix: string | undefined,
+  hostUrl: string,
+  hideKey: ManifestKeys["names"] | undefined,
+): ObjectNames {
+  return refusing("cache.storage_path", () => new ObjectNames({ prefix: prefix ?? "", hostUrl, hideKey }));
 }
 
 function refusing<T>(key: string, open: () => T): T {

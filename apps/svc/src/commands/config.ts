@@ -35,6 +35,11 @@ const WRONG = 2;
 async function usableConfig(flags: GlobalFlags): Promise<Pick<LoadedConfig, "file" | "warnings">> {
   const { config, file, warnings } = await readConfig(flags);
   refuseUnusable(config);
+  if (config.cache.object_bucket !== undefined) {
+    // The client of the bucket is loaded only with a bucket.
+    const { checkBucketSettings } = await import("../assemble/bucket.ts");
+    await checkBucketSettings(config);
+  }
   const keyless = config.encryption.key === undefined && !config.dev.mode;
   if (keyless && config.database.driver !== "vault") throw noEncryptionKey();
   return { file, warnings: [...warnings, ...ineffective(config)] };

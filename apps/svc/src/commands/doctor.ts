@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
+import { access, constants, lstat, mkdtemp, readFile, rmdir, stat, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
 import { Findings, flagOf, type Outcome } from "@devplat/cli";
@@ -22,10 +22,15 @@ import { unusable } from "../storage/migration-state.ts";
 import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
 import { readConfig, type RunCommand } from "./command.ts";
 
+/** Beginning of the name of a folder that is made and removed as a trial. */
+const TRIAL_FOLDER = ".svc-doctor-";
 /** Milliseconds that the running service gets to answer. */
 const ANSWER_MS = 3000;
 
-/** Looks at everything that the service depends on, and says what is wrong. Changes nothing; exit code 1 if there is a fault. */
+/**
+ * Looks at everything that the service depends on, and says what is wrong. Exit code 1 if there is a fault. Changes nothing:
+ * a folder that it makes as a trial is removed again.
+ */
 export const doctor: RunCommand = async ({ flags, options }) => {
   const findings = new Findings(faultOf);
   let config: Config | undefined;
@@ -33,6 +38,10 @@ export const doctor: RunCommand = async ({ flags, options }) => {
     const loaded = await readConfig(flags);
     config = loaded.config;
     refuseUnusable(config);
+    if (config.cache.object_bucket !== undefined) {
+      const { checkBucketSettings } = await import("../assemble/bucket.ts");
+      await checkBucketSettings(config);
+    }
     const warnings = [...loaded.warnings, ...ineffective(config)];
     return warnings.length > 0
       ? { warning: warnings.join("; ") }
@@ -128,17 +137,19 @@ async function askCodeHost(
 
 async function folderFinding(folder: string): Promise<Outcome> {
   let existing = folder;
-  let found = await lstat(existing).catch(() => undefined);
-  while (found === undefined && dirname(existing) !== existing) {
+  while ((await lstat(existing).catch(() => undefined)) === undefined && dirname(existing) !== existing) {
     existing = dirname(existing);
-    found = await lstat(existing).catch(() => undefined);
   }
-  if (found?.isDirectory() !== true && found?.isSymbolicLink() !== true)
-    return { fault: `${existing} is not a folder` };
+  // Follows links, as the service does.
+  const found = await stat(existing).catch(() => undefined);
+  if (found?.isDirectory() !== true) return { fault: `${existing} is not a folder` };
   try {
     await access(existing, constants.W_OK | constants.X_OK);
+    // For the superuser the permissions say nothing, and a file system may refuse new folders for other reasons.
+    await rmdir(await mkdtemp(join(existing, TRIAL_FOLDER)));
   } catch (error) {
-    return { fault: `${existing} cannot be written to (${systemCode(error) ?? "unknown"})` };
+    const what = existing === folder ? `${folder} cannot be written to` : `${folder} cannot be made`;
+    return { fault: `${what} (${systemCode(error) ?? "unknown"})` };
   }
   const { bavail, bsize } = await statfs(existing);
   const free = bavail * bsize;

@@ -38,6 +38,8 @@ export const DEFAULTS = {
   pruneUnreachableAfter: "30d",
   /** Megabytes of a pack that fills an empty store behind a request: git's own sources take 400 (section 2.2). */
   fillMaxMb: 10_240,
+  /** Region that requests are signed for: that of AWS itself, and other stores mostly take it. */
+  objectRegion: "us-east-1",
   /** Seconds to the first byte of a read from the bucket: a store in the same region takes less than a tenth of one. */
   objectTimeoutSeconds: 2,
   /** Parts of one upload in transfer: four of 8 MiB use a gigabit connection. */

@@ -29,6 +29,19 @@ export function isLoopbackAddress(address: ListenAddress): boolean {
   return isLoopbackHost(address.host.includes(":") ? `[${address.host}]` : address.host);
 }
 
+/**
+ * Address by which people know a listener.
+ *
+ * @param port that it was bound to
+ * @param hostName stands for every interface
+ */
+export function reachableAddress(address: ListenAddress, port: number, hostName: string): string {
+  if (address.kind === "unix") return formatListen(address);
+  const host = address.kind === "tcp" ? address.host : undefined;
+  const isAny = host === undefined || host === "0.0.0.0" || host === "::";
+  return formatListen({ kind: "tcp", host: isAny ? hostName : host, port });
+}
+
 export function formatListen(address: ListenAddress): string {
   if (address.kind === "inherited") return `descriptor ${address.descriptor}`;
   if (address.kind === "unix") return `unix:${address.path}`;

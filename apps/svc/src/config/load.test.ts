@@ -160,6 +160,7 @@ describe("settings of the bucket", () => {
   const faulty: readonly (readonly [variable: string, value: string, expected: string])[] = [
     ["OBJECT_BUCKET", "Bad_Bucket", "expected the name of a bucket"],
     ["OBJECT_ENDPOINT", "store:9000", "expected an http"],
+    ["OBJECT_ENDPOINT", "https://store/bucket", "expected an address without a path"],
     ["OBJECT_KEY", "abc", "expected 32 bytes as 64 hexadecimal digits"],
     ["OBJECT_TIMEOUT_SECONDS", "0", "must be at least 0.1"],
     ["OBJECT_TIMEOUT_SECONDS", "61", "must be at most 60"],
@@ -190,6 +191,17 @@ describe("settings of the bucket", () => {
 });
 
 describe("printing the configuration", () => {
+  it("shows the region and the path style that are in effect", async () => {
+    const printed = async (environment: Record<string, string>) =>
+      maskedConfig((await load("", environment)).config)["cache"] as Record<string, unknown>;
+    const bucket = { SVC_CACHE_OBJECT_BUCKET: "bucket" };
+    const aws = await printed(bucket);
+    assert.deepEqual([aws["object_region"], aws["object_path_style"]], ["us-east-1", false]);
+    const other = await printed({ ...bucket, SVC_CACHE_OBJECT_ENDPOINT: "https://store/" });
+    assert.deepEqual([other["object_endpoint"], other["object_path_style"]], ["https://store", true]);
+    assert.equal("object_path_style" in (await printed({})), false);
+  });
+
   it("masks every secret", async () => {
     const { config } = await load("", {
       SVC_DEV_HOST_TOKEN: "planted-1",

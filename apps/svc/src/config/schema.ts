@@ -29,6 +29,10 @@ const httpUrl = text
     return url.username === "" && url.password === "" && url.search === "" && url.hash === "";
   }, "expected an http:// or https:// address without user name, query and fragment")
   .overwrite((value) => value.replace(/\/+$/, ""));
+const originUrl = httpUrl.refine(
+  (value) => URL.parse(value)?.pathname === "/",
+  "expected an address without a path: the bucket is named by cache.object_bucket",
+);
 const listen = z.codec(text, z.custom<ListenAddress>(), {
   decode: (value, context) => {
     const address = parseListen(value);
@@ -177,9 +181,9 @@ export const configSchema = z.strictObject({
     accel_group: text.optional(),
     /** Bucket of an S3-compatible store behind the local cache. */
     object_bucket: bucketName.optional(),
-    object_region: text.optional(),
+    object_region: text.default(DEFAULTS.objectRegion),
     /** Address of another store than AWS. */
-    object_endpoint: httpUrl.optional(),
+    object_endpoint: originUrl.optional(),
     /** Whether the bucket is in the path and not in the host name; default: whether there is an endpoint. */
     object_path_style: z.boolean().optional(),
     /** Credentials for the store; unset: the standard chain of AWS. */
