@@ -1,4 +1,5 @@
 import { AppError, type AppErrorOptions } from "@devplat/base";
+import { fieldPath } from "./field-path.ts";
 import type { OperationProblemCode } from "./problem-types.ts";
 
 /**
@@ -40,7 +41,7 @@ export class FieldError extends SvcError {
   constructor(faults: readonly FieldFault[], options: AppErrorOptions = {}) {
     super(
       "invalid_fields",
-      faults.map(({ pointer, message }) => `${pointer.slice(1).replaceAll("/", ".")}: ${message}`).join("; "),
+      faults.map(({ pointer, message }) => `${fieldPath(pointer)}: ${message}`).join("; "),
       options,
     );
     this.faults = faults;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { z } from "zod";
+import { fieldPath } from "../field-path.ts";
 import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
 import { createToken } from "../credentials/token-format.ts";
 import { pointers, startApiClient, type ApiClient, type Sent } from "./api-client.test-kit.ts";
@@ -78,7 +79,7 @@ describe("fields that are given twice", () => {
       const response = await send(path, { raw });
       assert.equal(response.status, 400, path);
       assert.equal(response.json["code"], "repeated_field");
-      assert.equal(response.json["detail"], `Field "${pointer.slice(1)}": given more than once`);
+      assert.equal(response.json["detail"], `Field "${fieldPath(pointer)}": given more than once`);
       assert.deepEqual(pointers(response), [pointer]);
     }
     assert.equal(administration.repositories.find("acme", "one"), undefined);

@@ -2,7 +2,7 @@ import { isRefName } from "@devplat/git-store";
 import { z } from "zod";
 import type { RequestContext } from "../../http/request/request-context.ts";
 import { parseJson, requireType } from "../../http/request/request-body.ts";
-import { validateBody } from "../../http/request/validation.ts";
+import { MISSING, validateBody } from "../../http/request/validation.ts";
 import { BodyReaders } from "../body/body-reader.ts";
 
 /** Maximum bytes of a body: as much as is read of any body before the code host has authorized the caller. */
@@ -16,30 +16,37 @@ export const MAX_WAIT_SECONDS = 60;
 /** Seconds to wait by default: half of it, because the access check takes time too. */
 const DEFAULT_WAIT_SECONDS = 30;
 
-const name = z
-  .string()
-  .max(MAX_NAME)
-  .refine((value) => isRefName(value), "must be HEAD or a full ref name, such as refs/heads/main");
-const oid = z
-  .string()
-  .regex(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/, "must be an object id of 40 or 64 lower-case hexadecimal digits");
+const OID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
+
+/** Refs and object ids. A record of zod would leave out the key `__proto__` without a word. */
+const refsSchema = z.unknown().transform((value, context): ReadonlyMap<string, string> => {
+  const found = new Map<string, string>();
+  const fault = (message: string, path: string[] = []): void =>
+    context.addIssue({ code: "custom", message, path });
+  if (value === undefined) fault(MISSING);
+  else if (typeof value !== "object" || value === null || Array.isArray(value)) fault("must be an object");
+  else {
+    const entries = Object.entries(value);
+    if (entries.length === 0) fault("must not be empty");
+    if (entries.length > MAX_REFS) fault(`must have at most ${MAX_REFS} entries`);
+    for (const [name, oid] of entries) {
+      if (name.length > MAX_NAME) fault(`the name must have at most ${MAX_NAME} characters`, [name]);
+      else if (!isRefName(name)) {
+        fault("the name must be HEAD or a full ref name, such as refs/heads/main", [name]);
+      } else if (typeof oid !== "string" || !OID.test(oid)) {
+        fault("the value must be an object id of 40 or 64 lower-case hexadecimal digits", [name]);
+      } else found.set(name, oid);
+    }
+    if (new Set([...found.values()].map(({ length }) => length)).size > 1) {
+      fault("must have object ids of one length");
+    }
+  }
+  return found;
+});
 
 /** Body of `POST …/svc/ensure`. */
 const schema = z.strictObject({
-  refs: z.record(z.string(), oid).superRefine((refs, context) => {
-    const names = Object.keys(refs);
-    const fault = (message: string, path: string[] = []): void =>
-      context.addIssue({ code: "custom", message, path });
-    if (names.length === 0) fault("must not be empty");
-    if (names.length > MAX_REFS) fault(`must have at most ${MAX_REFS} entries`);
-    for (const each of names) {
-      const { error } = name.safeParse(each);
-      if (error !== undefined) fault(error.issues[0]?.message ?? "is not a ref name", [each]);
-    }
-    if (new Set(Object.values(refs).map(({ length }) => length)).size > 1) {
-      fault("must have object ids of one length");
-    }
-  }),
+  refs: refsSchema,
   timeout: z.int().min(0).max(MAX_WAIT_SECONDS).default(DEFAULT_WAIT_SECONDS),
 });
 
@@ -66,10 +73,9 @@ export class EnsureBodies {
     const body = await this.#bodies.read(context.request, context.remoteAddress);
     try {
       const { refs, timeout } = validateBody(schema, parseJson(body.bytes));
-      const entries = new Map(Object.entries(refs));
-      const [first = ""] = entries.values();
+      const [first = ""] = refs.values();
       const format = first.length === 64 ? "sha256" : "sha1";
-      return { refs: entries, format, waitMs: timeout * 1000 };
+      return { refs, format, waitMs: timeout * 1000 };
     } finally {
       body.release();
     }

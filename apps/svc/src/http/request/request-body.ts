@@ -1,3 +1,4 @@
+import { fieldPath } from "../../field-path.ts";
 import { ProblemError } from "./problem.ts";
 import { pointerTo, repeatedKey } from "./repeated-key.ts";
 
@@ -47,7 +48,7 @@ function parsed(text: string): unknown {
 function repeatedFields(pointer: string): ProblemError {
   return new ProblemError({
     code: "repeated_field",
-    detail: `Field "${pointer.slice(1)}": given more than once`,
+    detail: `Field "${fieldPath(pointer)}": given more than once`,
     errors: [{ pointer, message: "given more than once" }],
   });
 }

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { FieldError, type FieldFault } from "../../errors.ts";
+import { fieldPath } from "../../field-path.ts";
 import { ProblemError } from "./problem.ts";
 import { pointerTo } from "./repeated-key.ts";
 
@@ -21,7 +22,7 @@ export function validateBody<T>(schema: z.ZodType<T>, body: unknown): T {
       : [],
   );
   if (unknown.length > 0) {
-    const names = unknown.map(({ pointer }) => `"${pointer.slice(1)}"`).join(", ");
+    const names = unknown.map(({ pointer }) => `"${fieldPath(pointer)}"`).join(", ");
     throw new ProblemError({
       code: "unknown_fields",
       detail: `Unknown field${unknown.length > 1 ? "s" : ""}: ${names}`,
