@@ -119,6 +119,14 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
     { json },
   ),
   {
+    name: "ensure",
+    usage: "OWNER/NAME [REF]...",
+    summary:
+      "Bring the objects of refs (default HEAD) into the cache, before jobs fetch them; exit code 3 if they are not here in time.",
+    options: { timeout: countOption("<seconds>", "How long to wait in all (default 600)."), json },
+    load: async () => (await import("./ensure.ts")).ensure,
+  },
+  {
     name: "repo import",
     usage: "FILE",
     summary:
@@ -259,7 +267,8 @@ export const PROGRAM: Program<GlobalFlags> = {
     },
   },
   flags: ({ config }) => ({ config: typeof config === "string" ? config : undefined }),
-  notes: `'repo', 'token', 'admin-token', 'scopes', 'auth', 'app' and 'instance' ask a running service (SVC_URL, SVC_TOKEN).
+  notes: `'ensure' asks a running service (SVC_URL) with the credential that git has for it.
+'repo', 'token', 'admin-token', 'scopes', 'auth', 'app' and 'instance' ask a running service (SVC_URL, SVC_TOKEN).
 
 Examples:
   SVC_DEV_MODE=true SVC_CACHE_ENABLED=true svc serve     try it out: http://localhost:8080/admin
@@ -267,7 +276,7 @@ Examples:
   svc repo add octocat/Hello-World --timeout 600         list a repository
   git clone http://localhost:8080/octocat/Hello-World.git
 
-Exit codes: 0 done, 1 failed, 2 used or configured wrongly. Output that nobody reads is dropped: it changes neither the work nor the code.`,
+Exit codes: 0 done, 1 failed, 2 used or configured wrongly, 3 ('ensure') not yet. Output that nobody reads is dropped: it changes neither the work nor the code.`,
   usageExit: 2,
   usageCodes: ["usage", "config_invalid", "config_unreadable", "config_refused"],
   debug: { isOn: () => process.env["SVC_LOG_LEVEL"] === "debug", hint: "SVC_LOG_LEVEL=debug shows where" },
