@@ -18,6 +18,7 @@ import {
   type TempFolder,
 } from "@devplat/testkit";
 import { command } from "./svc-git-stand.ts";
+import { cloneOfBranch, commitOn, invented } from "./svc-overload-stand.ts";
 
 /** Clones at the same time (spec/svc-scale.md section 5). */
 const CLONES = 49;
@@ -41,15 +42,6 @@ interface Fetched {
   readonly progress: string;
   /** The request was refused before the first byte of its pack. */
   readonly refusal: string | undefined;
-}
-
-/** Makes a commit without changes, and a branch for it. @returns its id */
-async function commitOn(path: string, branch: string, parent: string): Promise<string> {
-  const author = ["-c", "user.name=a", "-c", "user.email=a@a"];
-  const tree = `${parent}^{tree}`;
-  const oid = await git(["-C", path, ...author, "commit-tree", "-p", parent, "-m", branch, tree]);
-  await git(["-C", path, "branch", branch, oid]);
-  return oid;
 }
 
 /**
@@ -143,7 +135,7 @@ describe(
 
     /** A clone with one invented have: a response of its own for each. */
     const clone = (at: number): Promise<Fetched> =>
-      post(command("fetch", [`want ${oids[at]}`, `have ${at.toString(16).padStart(40, "f")}`, "done"]));
+      post(command("fetch", [`want ${oids[at]}`, `have ${invented(at)}`, "done"]));
 
     let fetches = 0;
     const incremental = async (): Promise<number> => {
@@ -176,24 +168,11 @@ describe(
       let over = false;
       const startedAt = performance.now();
       const stock = Array.from({ length: STOCK }, (_, at) =>
-        run(
-          "git",
-          [
-            "clone",
-            "--progress",
-            "--bare",
-            "--single-branch",
-            "-b",
-            `b${at}`,
-            `${svc.url}/org/large`,
-            `b${at}`,
-          ],
-          {
-            cwd: folder.path,
-            env: { ...process.env, ...gitEnvironment() },
-            timeoutMs: 900_000,
-          },
-        ),
+        run("git", cloneOfBranch(`${svc.url}/org/large`, `b${at}`), {
+          cwd: folder.path,
+          env: { ...process.env, ...gitEnvironment() },
+          timeoutMs: 900_000,
+        }),
       );
       const raw = Array.from({ length: CLONES - STOCK }, (_, at) => clone(STOCK + at));
       const measuring = fetchWhile(() => over);

@@ -13,6 +13,7 @@ import {
 } from "@devplat/testkit";
 import { ForwardClock } from "./forward-clock.ts";
 import { basic, command, contentOf, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
+import { cloneOfBranch, commitOn, invented } from "./svc-overload-stand.ts";
 
 const MAIN = "refs/heads/main";
 const RESULT = "application/x-git-upload-pack-result";
@@ -20,9 +21,6 @@ const GIT = { Accept: RESULT };
 const GRANT_SECONDS = 5;
 const PACK_BYTES = 2 * 2 ** 20;
 const BRANCHES = 6;
-
-/** An object id that no repository has. */
-const invented = (at: number): string => at.toString(16).padStart(40, "f");
 
 describe("the queue for fetches from the code host", { timeout: 300_000 }, () => {
   let stand: Stand;
@@ -294,11 +292,7 @@ describe("the queue for large responses", { timeout: 300_000 }, () => {
     }));
     tip = await git(["-C", path, "rev-parse", MAIN]);
     for (let at = 0; at < BRANCHES; at++) {
-      const author = ["-c", "user.name=a", "-c", "user.email=a@a"];
-      const commit = ["commit-tree", "-p", tip, "-m", `b${at}`, `${tip}^{tree}`];
-      const oid = await git(["-C", path, ...author, ...commit]);
-      await git(["-C", path, "branch", `b${at}`, oid]);
-      oids.push(oid);
+      oids.push(await commitOn(path, `b${at}`, tip));
     }
     const refs = JSON.stringify({ refs: { [MAIN]: tip } });
     const filled = await stand.ask("/org/r/svc/ensure", {
@@ -321,18 +315,7 @@ describe("the queue for large responses", { timeout: 300_000 }, () => {
   };
 
   it("distinct clones at the same time: some wait, and all are right", async () => {
-    const all = oids.map((_, at) =>
-      stand.git([
-        "clone",
-        "--progress",
-        "--bare",
-        "--single-branch",
-        "-b",
-        `b${at}`,
-        `${stand.url}/org/r`,
-        `b${at}`,
-      ]),
-    );
+    const all = oids.map((_, at) => stand.git(cloneOfBranch(`${stand.url}/org/r`, `b${at}`)));
     const done = await Promise.all(all);
     for (const { code, stderr } of done) assert.equal(code, 0, stderr);
     for (const [at, oid] of oids.entries()) {
