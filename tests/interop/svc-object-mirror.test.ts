@@ -76,10 +76,17 @@ for (const [serverName, startServer] of S3_SERVERS) {
       await two.a.uploaded();
       await until(async () => (await named()).length === 2);
       two.codeHost.resetCalls();
+      const source = async (label: string): Promise<number> =>
+        two.b.metric(`svc_cache_bytes_total{source="${label}"}`);
+      const [object, pack] = [await source("object"), await source("pack")];
       const old = await clone(two.b, "--depth=1");
+      // Made from packs that were read from the bucket for it. The next one is made from packs that are here.
+      assert.ok((await source("object")) > object);
+      assert.equal(await source("pack"), pack);
       assert.equal((await git(["-C", two.b.folder(old), "rev-list", "--count", "HEAD"])).trim(), "1");
       const whole = await clone(two.b, "--mirror");
       await assertSame(two.b, whole);
+      assert.ok((await source("pack")) > pack);
       const partial = await clone(two.b, "--filter=blob:none", "--no-checkout");
       await git(["-C", two.b.folder(partial), "rev-parse", "HEAD"]);
       assert.equal(fetches(), 0);

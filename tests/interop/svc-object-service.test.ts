@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  SVC_LAUNCHER,
   git,
   gitEnvironment,
   loopSeconds,
@@ -78,6 +79,8 @@ describe("the service with a bucket", { timeout: 480_000 }, () => {
   interface Listed {
     readonly name: string;
     readonly stats: {
+      readonly size_bytes: number;
+      readonly packs: number;
       readonly bucket: {
         readonly size_bytes: number | null;
         readonly responses: number;
@@ -86,13 +89,18 @@ describe("the service with a bucket", { timeout: 480_000 }, () => {
     };
   }
   const bucketOf = async (svc: Svc, name: string): Promise<NonNullable<Listed["stats"]["bucket"]>> => {
+    const { bucket } = await statsOf(svc, name);
+    assert.ok(bucket !== null);
+    return bucket;
+  };
+  const statsOf = async (svc: Svc, name: string): Promise<Listed["stats"]> => {
     const token = await svc.signIn();
     const response = await fetch(`${svc.url}/api/cached-repos`, {
       headers: { authorization: `Bearer ${token}` },
     });
     const found = ((await response.json()) as Listed[]).find((each) => each.name === name);
-    assert.ok(found !== undefined && found.stats.bucket !== null);
-    return found.stats.bucket;
+    assert.ok(found !== undefined);
+    return found.stats;
   };
   const usable = async (svc: Svc): Promise<void> => {
     await until(async () => (await (await fetch(`${svc.url}/readyz`)).text()) === "ready\n");
@@ -132,6 +140,57 @@ describe("the service with a bucket", { timeout: 480_000 }, () => {
         assert.ok(!svc.log().includes(server.secretAccessKey), "no secret in the log");
     } finally {
       await Promise.all([a.stop(), b.stop()]);
+    }
+  });
+
+  it("sizes are right after a restart and before the first use", async () => {
+    const dataDir = `${folder.path}/restarted`;
+    let a = await start({ dataDir });
+    let packs = 0;
+    let [used, unused] = ["", ""];
+    try {
+      await usable(a);
+      [used, unused] = [await repository(a), await repository(a)];
+      await cachedBy(a, used);
+      packs = await until(async () => {
+        const found = (await statsOf(a, used)).packs;
+        return found > 0 && found;
+      });
+    } finally {
+      await a.stop();
+    }
+    a = await start({ dataDir });
+    try {
+      await usable(a);
+      const stats = await until(async () => {
+        const found = await statsOf(a, used);
+        return found.packs > 0 && found;
+      });
+      assert.equal(stats.packs, packs);
+      assert.ok(stats.size_bytes > 0);
+      assert.ok((stats.bucket?.size_bytes ?? 0) > 0);
+      assert.equal((await statsOf(a, unused)).bucket?.size_bytes, 0);
+    } finally {
+      await a.stop();
+    }
+  });
+
+  it("purge says when the data is gone from the disk and the bucket", async () => {
+    const a = await start();
+    try {
+      await usable(a);
+      const name = await repository(a);
+      await cachedBy(a, name);
+      const cli = async (...args: string[]) =>
+        run(SVC_LAUNCHER, args, {
+          env: { PATH: process.env["PATH"], SVC_URL: a.url, SVC_TOKEN: await a.signIn() },
+        });
+      const purged = await cli("repo", "purge", `org/${name}`);
+      assert.equal(purged.stdout, `purged org/${name}\n`, purged.stderr);
+      const { size_bytes: bytes, packs, bucket } = await statsOf(a, name);
+      assert.deepEqual([bytes, packs, bucket?.size_bytes, bucket?.waiting], [0, 0, 0, 0]);
+    } finally {
+      await a.stop();
     }
   });
 

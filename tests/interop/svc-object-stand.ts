@@ -21,6 +21,8 @@ export interface ObjectStand extends Stand {
   /** Waits until all is uploaded. */
   uploaded(): Promise<void>;
   manifest(name: string): Promise<Manifest | undefined>;
+  /** Reads the manifests of repositories in use, as each instance does every 30 seconds. */
+  follow(): Promise<void>;
   /** Object store as the stand uses it. */
   readonly store: ObjectStore;
 }
@@ -39,6 +41,7 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
   const folder = await tempFolder("svc-object");
   const store = new CircuitBreaker(bucket.client({ timeoutMs }));
   let read: ((name: string) => Promise<Manifest | undefined>) | undefined;
+  let follow: (() => Promise<void>) | undefined;
   let waiting: (() => number) | undefined;
   let raise: ((name: string) => Promise<void>) | undefined;
   let purge = async (_owner: string, _name: string): Promise<void> => Promise.resolve();
@@ -77,6 +80,7 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
         },
         inputs,
       );
+      follow = async () => tier.mirrors.readManifests(end.signal);
       read = async (name) => manifests.current(repositoryId("org", name));
       waiting = () =>
         inputs.policies
@@ -96,6 +100,7 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
     },
     purge: async (name) => raise?.(name),
     manifest: async (name) => read?.(name),
+    follow: async () => follow?.(),
     async stop() {
       end.abort();
       await running;

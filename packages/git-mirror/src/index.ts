@@ -35,6 +35,7 @@ export type {
   StagingFolder,
   StorageChange,
   StorageSnapshot,
+  StorageUsage,
   StorageVersion,
   StoredRepository,
 } from "./storage/contract.ts";

@@ -258,6 +258,11 @@ describe("one cached repository", () => {
     assert.equal((await send(`/api/cached-repos/${id}/purge`, { method: "POST" })).status, 202);
     assert.ok(administration.purged.includes(`acme/${String(name)}`));
     assert.equal((await send(`/api/cached-repos/${id}`)).status, 200);
+    const purge = async (wait: string) =>
+      send(`/api/cached-repos/${id}/purge?wait=${wait}`, { method: "POST" });
+    assert.deepEqual((await purge("0")).json, { state: "purging" });
+    assert.deepEqual((await purge("60")).json, { state: "purged" });
+    for (const wait of ["61", "-1", "1.5", ""]) assert.equal((await purge(wait)).status, 400, wait);
   });
 
   it("an id that is not there is 404 for every method", async () => {

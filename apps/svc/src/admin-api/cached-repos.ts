@@ -32,7 +32,7 @@ export const repositorySchema = z
           size_bytes: z
             .int()
             .nullable()
-            .meta({ description: "Bytes of all its objects; null: it was not used since the start" }),
+            .meta({ description: "Bytes of all its objects; null: the store does not answer" }),
           responses: z.int(),
           packs: z.int(),
           waiting: z.int().meta({ description: "Uploads that wait or run" }),
@@ -71,6 +71,7 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       query: z.strictObject(pagingQuery),
       result: z.array(repositorySchema),
       async handle({ actor, query }) {
+        await repositories.look(actor);
         const { items, headers } = pageOf(repositories.list(actor), query, {
           url: `${address.baseUrl}${PATH}`,
           key: ({ owner, name }) => `${owner}/${name}`.toLowerCase(),
@@ -106,7 +107,10 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       summary: "Show one cached repository",
       result: repositorySchema,
       refusals: unknown,
-      handle: async ({ actor, id }) => response(repositories.get(actor, id)),
+      async handle({ actor, id }) {
+        await repositories.look(actor);
+        return response(repositories.get(actor, id));
+      },
     }),
     operation({
       ...common,
@@ -137,9 +141,27 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       path: `${PATH}/{id}/purge`,
       id: "purgeCachedRepository",
       summary: "Remove the cached data and keep the record",
+      description:
+        "The data is not served any more when the response comes: by this instance, and within two seconds by others on this " +
+        "database. It is removed in the background.",
+      query: z.strictObject({
+        wait: z
+          .string()
+          .regex(/^(?:[1-5]?\d|60)$/, "must be a number of seconds from 0 to 60")
+          .default("0")
+          .meta({ description: "Maximum seconds to wait for the removal, 0 to 60" }),
+      }),
+      result: z.strictObject({
+        state: z.enum(["purged", "purging"]).meta({
+          description: "purged: the data is removed on this instance and in the bucket; purging: not yet",
+        }),
+      }),
       successStatus: 202,
       refusals: unknown,
-      handle: async ({ actor, id }) => repositories.purge(actor, id),
+      async handle({ actor, id, query }) {
+        const isPurged = await repositories.purge(actor, id, Number(query.wait) * 1000);
+        return { body: { state: isPurged ? "purged" : "purging" } };
+      },
     }),
     operation({
       ...common,

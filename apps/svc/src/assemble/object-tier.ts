@@ -1,6 +1,7 @@
 import type { ObjectStore } from "@devplat/object-store";
 import { isStorable, repositoryId, type RepositoryId } from "../access/repository-id.ts";
 import { BucketMaintainer } from "../cache/object-tier/maintenance/bucket-maintainer.ts";
+import { MaintainedRepositories } from "../cache/object-tier/maintenance/maintained-repositories.ts";
 import type { Maintainer } from "../cache/object-tier/maintenance/maintainer.ts";
 import { OrphanCollector } from "../cache/object-tier/maintenance/orphan-collector.ts";
 import type { ManifestStore } from "../cache/object-tier/manifest/manifest-store.ts";
@@ -60,7 +61,7 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
       onTried: (kind, result) => metrics.uploaded(kind, result),
     },
   );
-  const reset = new BucketReset({ manifests, epochs, queue });
+  const reset = new BucketReset({ manifests, epochs, queue, clock });
   queue.register(RESPONSE_JOB, new ResponseUpload({ local, bucket, store, names, writer }));
   queue.register(RESET_JOB, reset);
   const objects = new CheckedObjects(store, names);
@@ -86,7 +87,7 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
     settings.maintainer === undefined
       ? new BucketMaintainer({ store, names, manifests, instance: writer, clock })
       : undefined;
-  const maintainer = settings.maintainer ?? leases!;
+  const maintainer = new MaintainedRepositories(settings.maintainer ?? leases!);
   const mirrorTier = new MirrorTier(
     {
       sync,
@@ -135,11 +136,14 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
     mirrors: mirrorTier,
     collector,
     leases,
+    maintained: maintainer,
     manifests,
     bucket,
     queue,
+    reset,
     uses,
     faults,
     metrics,
+    clock,
   });
 }

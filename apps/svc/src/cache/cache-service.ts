@@ -1,8 +1,8 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock, Logger } from "@devplat/base";
+import { TimeLimit, type Clock, type Logger } from "@devplat/base";
 import type { MirrorSet, MirrorStorage } from "@devplat/git-mirror";
-import { repositoryId } from "../access/repository-id.ts";
+import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { BackgroundWork } from "./background-work.ts";
 import type { CachedRepository } from "./cached-repository.ts";
@@ -47,7 +47,7 @@ export interface CacheServiceParts {
 }
 
 /** Work of the cache outside of git requests: start, cleanup, stop, and operations of the administration. */
-export class CacheService implements Omit<CacheMaintenance, "purge"> {
+export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"> {
   readonly #parts: CacheServiceParts;
 
   constructor(parts: CacheServiceParts) {
@@ -78,6 +78,7 @@ export class CacheService implements Omit<CacheMaintenance, "purge"> {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, mirrors, background, warmer, stopping, tier } = this.#parts;
     const uploading = tier?.run(signal);
+    await this.#measureMirrors();
     while (!signal.aborted) {
       await clock.sleep(CLEANUP_INTERVAL_MS, signal).catch(() => undefined);
       if (!signal.aborted) await this.cleanup();
@@ -141,6 +142,15 @@ export class CacheService implements Omit<CacheMaintenance, "purge"> {
     }
   }
 
+  /** Waits until the bucket has followed the purge of a repository. @returns whether it has. Never rejects. */
+  async isPurged(owner: string, name: string, ms: number): Promise<boolean> {
+    const { tier, clock } = this.#parts;
+    const { id } = this.#repository(owner, name);
+    if (tier === undefined || !isStorable(id)) return true;
+    using limit = new TimeLimit(clock, ms);
+    return await tier.purged(id, limit.signal);
+  }
+
   /**
    * Counts the responses of every repository, evicts those over the limits, and removes data of repositories that are
    * not listed any more. Never rejects.
@@ -162,6 +172,25 @@ export class CacheService implements Omit<CacheMaintenance, "purge"> {
     const { cleanup, tier } = this.#parts;
     await cleanup.enforce(policy);
     await tier?.enforceLimit(policy);
+  }
+
+  async look(): Promise<void> {
+    const { policies, tier } = this.#parts;
+    const ids = policies.all().map(({ owner, name }) => repositoryId(owner, name));
+    await tier?.look(ids.filter(isStorable));
+  }
+
+  /** Sizes of mirrors that were not opened since the start. Never rejects. */
+  async #measureMirrors(): Promise<void> {
+    const { policies, mirrors, faults } = this.#parts;
+    for (const { owner, name } of policies.all()) {
+      const id = repositoryId(owner, name);
+      try {
+        if (isStorable(id)) await mirrors.mirrors.measure(id);
+      } catch (error) {
+        faults.once({ id }, error, "the size of a repository is not known");
+      }
+    }
   }
 
   async warm(owner: string, name: string): Promise<WarmStart> {

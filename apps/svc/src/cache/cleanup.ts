@@ -1,5 +1,5 @@
 import type { Clock, Logger } from "@devplat/base";
-import type { MirrorStorage, RepositoryId, RepositoryStorage } from "@devplat/git-mirror";
+import type { MirrorStorage, RepositoryId, StorageUsage } from "@devplat/git-mirror";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
@@ -17,7 +17,7 @@ export interface CleanupParts {
   readonly repositories: Pick<RepositoryRegistry, "of">;
   readonly responses: Pick<ResponseStore, "repositories" | "list" | "remove" | "figures">;
   readonly storage: Pick<MirrorStorage, "list"> & {
-    repository(id: RepositoryId): Pick<RepositoryStorage, "usage">;
+    repository(id: RepositoryId): { usage(): Promise<Pick<StorageUsage, "bytes" | "changedAt">> };
   };
   readonly reset: Pick<RepositoryReset, "removeMirror">;
   readonly policies: CachePolicies;

@@ -40,7 +40,7 @@ const SOURCE_LOOK_MS = 500;
 /**
  * Result of answering a request from the mirror.
  * - `begun`: a response whose first chunk is made, or, with `keptAlive`, keepalive packets until it is. `fetched`: it has
- *   objects that were fetched from the code host for it.
+ *   objects that were fetched from the code host for it. `hydrated`: it has objects that were read from the bucket for it.
  * - `none`: the request must go to the code host. `late`: a fetch goes on for the mirror; resolves with true if it shows
  *   that the code host has another history now.
  * - `failed`: the same, because the mirror does not work.
@@ -53,16 +53,25 @@ export type MirrorOutcome =
       readonly kind: "begun";
       readonly chunks: ResponseChunks;
       readonly fetched: boolean;
+      readonly hydrated?: boolean;
       readonly keptAlive?: true;
     }
   | { readonly kind: "relay"; readonly response: UpstreamResponse }
   | { readonly kind: "none"; readonly late?: Promise<boolean> }
   | { readonly kind: "failed" | "unrelated" | "busy" };
 
-/** The same, or `pending` while objects are fetched. `leads`: this request started the fetch. */
+/**
+ * The same, or `pending` while objects are fetched. `leads`: this request started the fetch. `hydrates`: a shared source is
+ * read first.
+ */
 export type MirrorAttempt =
   | MirrorOutcome
-  | { readonly kind: "pending"; readonly leads: boolean; readonly pending: Promise<MirrorOutcome> };
+  | {
+      readonly kind: "pending";
+      readonly leads: boolean;
+      readonly hydrates?: true;
+      readonly pending: Promise<MirrorOutcome>;
+    };
 
 export interface MirrorResponsesParts {
   readonly mirrors: Mirrors;
@@ -139,7 +148,7 @@ export class MirrorResponses implements ObjectLookup {
         if (soon !== false) {
           if (found.kind === "missing") found.view.release();
           const pending = threads.urgency.during(this.#afterRefresh(job, request, refreshed, signal, waitMs));
-          return { kind: "pending", leads: true, pending };
+          return { kind: "pending", leads: true, hydrates: true, pending };
         }
       }
       return await this.#answer(job, request, found, signal, waitMs);
@@ -180,7 +189,7 @@ export class MirrorResponses implements ObjectLookup {
     const { repository } = job;
     const { generation } = repository;
     const { identity } = repository.tips;
-    await refreshed;
+    const hydrated = await refreshed;
     if (generation !== repository.generation || identity !== repository.tips.identity)
       return { kind: "none" };
     let attempt: MirrorAttempt;
@@ -190,10 +199,11 @@ export class MirrorResponses implements ObjectLookup {
     } catch (error) {
       return await this.#unanswered(repository, error, signal);
     }
-    if (attempt.kind !== "pending") return attempt;
-    const outcome = await attempt.pending;
+    const outcome = attempt.kind === "pending" ? await attempt.pending : attempt;
+    if (outcome.kind !== "begun") return outcome;
     // If another request leads the fetch, this one is not counted as a miss.
-    return outcome.kind === "begun" ? { ...outcome, fetched: outcome.fetched && attempt.leads } : outcome;
+    const fetched = outcome.fetched && attempt.kind === "pending" && attempt.leads;
+    return { ...outcome, fetched, hydrated: hydrated && !fetched };
   }
 
   /** Begins a response. If it is heavy, it waits for a place. */

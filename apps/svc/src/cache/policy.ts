@@ -20,7 +20,7 @@ export interface CachePolicies {
 
 /** Data of a repository in the bucket, as far as this process knows, and data that waits for its upload. */
 export interface BucketFigures {
-  /** Bytes of all objects. Undefined: not known, because the repository was not used since the start. */
+  /** Bytes of all objects that this service can use. Undefined: not known, because the store did not answer yet. */
   readonly sizeBytes: number | undefined;
   readonly responses: number;
   readonly packs: number;
@@ -53,6 +53,8 @@ export type WarmStart = "started" | "no_credential" | "not_cached";
 /** Operations of the administration on the cache of one repository. */
 export interface CacheMaintenance {
   stats(owner: string, name: string): CacheStats;
+  /** Reads figures of all repositories that are not known yet, for a short time. Never rejects. */
+  look(): Promise<void>;
   /**
    * Makes the stored data invalid on every instance, then removes it in the background. A crash does not stop that for good.
    * Running requests complete.
@@ -60,6 +62,12 @@ export interface CacheMaintenance {
    * @throws SvcError `database_unavailable`
    */
   purge(owner: string, name: string): Promise<void>;
+  /**
+   * Waits until the data of a purged repository is removed on this instance and in the bucket. Never rejects.
+   *
+   * @param ms maximum time to wait
+   */
+  isPurged(owner: string, name: string, ms: number): Promise<boolean>;
   /** Starts a fetch of new objects of the code host. The result says whether that is possible. */
   warm(owner: string, name: string): Promise<WarmStart>;
 }

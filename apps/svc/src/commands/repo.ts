@@ -1,6 +1,6 @@
 import { countOf, flagOf, printResult } from "@devplat/cli";
 import type { z } from "zod";
-import { printLine } from "@devplat/base/terminal";
+import { noteLine, printLine } from "@devplat/base/terminal";
 import type { repositorySchema } from "../admin-api/cached-repos.ts";
 import { SvcError } from "../errors.ts";
 import { splitRepository } from "../repository-name.ts";
@@ -54,7 +54,27 @@ export const set: RunCommand = async ({ positionals: [text = ""], options }) => 
 };
 
 export const remove = repositoryCommand("removed", "DELETE");
-export const purge = repositoryCommand("purging", "POST", "/purge");
+
+/** Seconds to wait for the removal. The command line gives up after 60. */
+const PURGE_SECONDS = 30;
+
+export const purge: RunCommand = async ({ positionals: [text = ""], options }) => {
+  const { id, owner, name } = await find(text);
+  // An earlier version sends no body.
+  const answer = await callApi<{ readonly state?: string } | undefined>(
+    "POST",
+    `${PATH}/${id}/purge?wait=${PURGE_SECONDS}`,
+  );
+  const outcome = answer?.state === "purged" ? "purged" : "purging";
+  const repository = `${owner}/${name}`;
+  printResult(options, { outcome, repository }, () => {
+    printLine(`${outcome} ${repository}`);
+    if (outcome === "purging") {
+      noteLine("The data is not served any more. It is still being removed from the disk or the bucket.");
+    }
+  });
+};
+
 export const warm = repositoryCommand("warming", "POST", "/warm");
 
 /** A command that sends one request about a repository, and prints the outcome. */

@@ -11,8 +11,8 @@ export type EnsureOutcome = (typeof ENSURE_OUTCOMES)[number];
 /** Timed part of the decision on a request. */
 export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
 /**
- * Where bytes sent to clients came from; `object`: a response from the bucket, `accel`: bytes that the proxy in front was told
- * to send.
+ * Where bytes sent to clients came from; `object`: a response from the bucket, or one made from packs that were read from it
+ * for this request; `accel`: bytes that the proxy in front was told to send.
  */
 export type ByteSource = "response" | "object" | "pack" | "upstream" | "accel";
 /** Purpose of a request to the code host. */
@@ -79,7 +79,7 @@ export class Metrics {
   });
   readonly #objectSize = new Gauge({
     name: named("cache_object_size_bytes"),
-    help: "Total size of the stored responses in the bucket, as this instance knows it.",
+    help: "Total size of the responses and packs in the bucket. Only the instance that maintains the repository has it.",
     labelNames: ["owner", "repo"],
     registers: this.#registers,
   });

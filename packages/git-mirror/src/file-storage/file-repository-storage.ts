@@ -6,6 +6,7 @@ import { Repository } from "@devplat/git-store";
 import type {
   RepairResult,
   RepositoryStorage,
+  StorageUsage,
   StorageVersion,
   StoredRepository,
 } from "../storage/contract.ts";
@@ -105,15 +106,20 @@ export class FileRepositoryStorage implements RepositoryStorage {
     return await ifExists(open(join(this.#path, "objects", "pack", `${name}.pack`), "r"));
   }
 
-  async usage(): Promise<{ readonly bytes: number; readonly changedAt: number }> {
+  async usage(): Promise<StorageUsage> {
     const folder = join(this.#path, "objects", "pack");
-    const facts = await Promise.all(
-      (await folderNames(folder)).map((name) => stat(join(folder, name)).catch(() => undefined)),
+    let [bytes, changedAt, packs, packBytes] = [0, 0, 0, 0];
+    await Promise.all(
+      (await folderNames(folder)).map(async (name) => {
+        const file = await stat(join(folder, name)).catch(() => undefined);
+        if (file === undefined) return;
+        bytes += file.size;
+        changedAt = Math.max(changedAt, file.mtimeMs);
+        if (!name.endsWith(".pack")) return;
+        packs++;
+        packBytes += file.size;
+      }),
     );
-    const files = facts.filter((file) => file !== undefined);
-    return {
-      bytes: files.reduce((sum, { size }) => sum + size, 0),
-      changedAt: Math.max(0, ...files.map(({ mtimeMs }) => mtimeMs)),
-    };
+    return { bytes, changedAt, packs, packBytes };
   }
 }

@@ -6,6 +6,12 @@ import type { MirrorView } from "./mirror-view.ts";
 import { OpenMirror } from "./open-mirror.ts";
 import { Opening } from "./opening.ts";
 
+/** Packs of a mirror, and their bytes. */
+export interface MirrorFigures {
+  readonly packs: number;
+  readonly bytes: number;
+}
+
 /** Keeps a repository open, and follows its changes by this process and others. */
 export class MirrorReader {
   readonly #storage: RepositoryStorage;
@@ -14,6 +20,7 @@ export class MirrorReader {
   readonly #turns = new Serializer();
   readonly #opening = new Opening(() => this.current());
   #open: OpenMirror | undefined;
+  #lastFigures: MirrorFigures | undefined;
   #isPaused = false;
   /** Changes in progress. They need the repository open. */
   #uses = 0;
@@ -67,9 +74,10 @@ export class MirrorReader {
     });
   }
 
-  /** Packs that are open, and their bytes. */
-  get figures(): { readonly packs: number; readonly bytes: number } {
-    const packs = this.#open?.repository.objects.packs ?? [];
+  /** Packs, and their bytes, as they were when the repository was open for the last time. Undefined: it was not yet. */
+  get figures(): MirrorFigures | undefined {
+    const packs = this.#open?.repository.objects.packs;
+    if (packs === undefined) return this.#lastFigures;
     return { packs: packs.length, bytes: packs.reduce((sum, pack) => sum + pack.size, 0) };
   }
 
@@ -112,6 +120,7 @@ export class MirrorReader {
 
   /** Closes the files. Views stay readable until they are released. */
   close(): void {
+    this.#lastFigures = this.figures;
     this.#open?.close();
     this.#open = undefined;
   }

@@ -12,7 +12,7 @@ import type {
 import type { MirrorThreads } from "../threads/mirror-threads.ts";
 import { refsAfter, type Fill } from "./fill.ts";
 import type { MirrorChange } from "./mirror-change.ts";
-import { MirrorReader } from "./mirror-reader.ts";
+import { MirrorReader, type MirrorFigures } from "./mirror-reader.ts";
 import { MirrorSharing } from "./mirror-sharing.ts";
 import type { MirrorView } from "./mirror-view.ts";
 
@@ -96,8 +96,8 @@ export class Mirror {
     return await this.#reader.isClosed();
   }
 
-  /** Open packs, and their bytes. */
-  get figures(): { readonly packs: number; readonly bytes: number } {
+  /** Packs and their bytes, as of its last use. Undefined: it was not used yet. */
+  get figures(): MirrorFigures | undefined {
     return this.#reader.figures;
   }
 

@@ -3,6 +3,7 @@ import type { RepositoryId } from "../storage/repository-id.ts";
 import type { MirrorThreads } from "../threads/mirror-threads.ts";
 import type { Maintenance } from "./maintenance.ts";
 import { createMirror, type Mirror } from "./mirror.ts";
+import type { MirrorFigures } from "./mirror-reader.ts";
 import type { MirrorChange } from "./mirror-change.ts";
 
 /** Maximum number of mirrors with open files. The least recently used are closed; opening them again takes time. */
@@ -23,6 +24,8 @@ export class Mirrors {
   readonly #parts: MirrorsParts;
   /** Least recently used first. */
   readonly #mirrors = new Map<string, Mirror>();
+  readonly #measured = new Map<string, MirrorFigures>();
+  #removals = 0;
 
   constructor(parts: MirrorsParts) {
     this.#parts = parts;
@@ -39,9 +42,18 @@ export class Mirrors {
     return mirror;
   }
 
-  /** Packs of an open mirror, and their bytes; zeros if it is not open. */
-  figures(id: RepositoryId): Mirror["figures"] {
-    return this.#mirrors.get(id.key)?.figures ?? { packs: 0, bytes: 0 };
+  /** Packs of a mirror, and their bytes; zeros if it was neither used nor measured. */
+  figures(id: RepositoryId): MirrorFigures {
+    return this.#mirrors.get(id.key)?.figures ?? this.#measured.get(id.key) ?? { packs: 0, bytes: 0 };
+  }
+
+  /** Looks at the files of a mirror that was not used yet, for {@link figures}. @throws a system error */
+  async measure(id: RepositoryId): Promise<void> {
+    if (this.#mirrors.get(id.key)?.figures !== undefined) return;
+    const removals = this.#removals;
+    const { packs, packBytes } = await this.#parts.storage.repository(id).usage();
+    // The files may be those of a mirror that was removed during the look.
+    if (removals === this.#removals) this.#measured.set(id.key, { packs, bytes: packBytes });
   }
 
   /** Removes the data of a repository. It is gone when the promise fulfils; space is freed later. */
@@ -84,6 +96,8 @@ export class Mirrors {
   #forget(id: RepositoryId): void {
     this.#mirrors.get(id.key)?.close();
     this.#mirrors.delete(id.key);
+    this.#measured.delete(id.key);
+    this.#removals++;
     this.#parts.onChanged(id, { kind: "removed" });
   }
 }

@@ -57,8 +57,19 @@ export interface RepositoryStorage {
    * @returns undefined if it is not there
    */
   openPack(name: string): Promise<FileHandle | undefined>;
-  /** Size of the packs in bytes, and time of their latest change in milliseconds since the epoch; 0 for none. */
-  usage(): Promise<{ readonly bytes: number; readonly changedAt: number }>;
+  usage(): Promise<StorageUsage>;
+}
+
+/** Space that the packs of a repository take. */
+export interface StorageUsage {
+  /** Bytes of packs and indexes. */
+  readonly bytes: number;
+  /** Time of their latest change in milliseconds since the epoch; 0: there are none. */
+  readonly changedAt: number;
+  /** Number of packs. */
+  readonly packs: number;
+  /** Bytes of packs alone. */
+  readonly packBytes: number;
 }
 
 /** Version of stored data. Compare members with `===`. */

@@ -105,7 +105,7 @@ export function mirrorStorageSuite(implementation: string, start: () => Promise<
     it("a repository without data has no version and cannot be opened", async () => {
       assert.equal(await here.version(), undefined);
       assert.equal(await here.open(signal), undefined);
-      assert.deepEqual(await here.usage(), { bytes: 0, changedAt: 0 });
+      assert.deepEqual(await here.usage(), { bytes: 0, changedAt: 0, packs: 0, packBytes: 0 });
     });
 
     it("another process sees a committed pack, its refs, and a new version", async () => {
@@ -122,7 +122,14 @@ export function mirrorStorageSuite(implementation: string, start: () => Promise<
       assert.equal(other.format, "sha1");
       assert.equal((await other.refs()).get(MAIN)?.oid, tip());
       assert.ok(steps.every(({ oid }) => other.objects.has(oid)));
-      assert.ok((await elsewhere().usage()).bytes > 0);
+      const usage = await elsewhere().usage();
+      const sizes = other.objects.packs.map(({ size }) => size);
+      assert.equal(usage.packs, sizes.length);
+      assert.equal(
+        usage.packBytes,
+        sizes.reduce((sum, size) => sum + size, 0),
+      );
+      assert.ok(usage.bytes > usage.packBytes);
       other.close();
       repository.close();
     });

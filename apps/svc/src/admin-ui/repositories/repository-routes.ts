@@ -36,6 +36,7 @@ export function addRepositoryRoutes(routes: RepositoryRoutes): void {
   };
 
   pages.get(PATH, "admin", async ({ actor, query, show }) => {
+    await repositories.look(actor);
     const { edit, at, page: number, search, done: key } = query;
     const options = pageFor(actor, edit ?? at ?? pageNumber(number), search);
     const edited = options.repositories.find(({ id }) => id === edit);

@@ -90,11 +90,25 @@ export class Repositories {
     this.#record(actor, "cached_repository.removed", record);
   }
 
-  /** Removes the cached data of all instances in the background, and keeps the record. @throws SvcError `not_found` */
-  async purge(actor: Actor, id: string): Promise<void> {
-    const record = this.get(actor, id);
-    await this.#parts.maintenance.purge(record.owner, record.name);
-    this.#record(actor, "cached_repository.purged", record);
+  /**
+   * Makes the cached data invalid on all instances, removes it in the background, and keeps the record.
+   *
+   * @param waitMs maximum time to wait for the removal on this instance and in the bucket
+   * @returns whether it is complete
+   * @throws SvcError `not_found`, `database_unavailable`
+   */
+  async purge(actor: Actor, id: string, waitMs = 0): Promise<boolean> {
+    const { owner, name, ...record } = this.get(actor, id);
+    const { maintenance } = this.#parts;
+    await maintenance.purge(owner, name);
+    this.#record(actor, "cached_repository.purged", { ...record, owner, name });
+    return waitMs > 0 && (await maintenance.isPurged(owner, name, waitMs));
+  }
+
+  /** Reads figures that are not known yet, for a short time. Never rejects, but for others than admins. */
+  async look(actor: Actor): Promise<void> {
+    requireAdmin(actor);
+    await this.#parts.maintenance.look();
   }
 
   /** Begins to fetch ahead. @throws SvcError `not_found`, `cannot_warm` */

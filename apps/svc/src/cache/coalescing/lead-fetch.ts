@@ -1,7 +1,7 @@
 import { JobFailure, type ResponseChunks } from "@devplat/git-mirror";
 import type { Clock } from "@devplat/base";
 import { isStorable } from "../../access/repository-id.ts";
-import type { Metrics } from "../../telemetry/metrics.ts";
+import type { ByteSource, Metrics } from "../../telemetry/metrics.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
 import type { UpstreamResponse } from "../../upstream/upstream.ts";
 import type { BackgroundWork } from "../background-work.ts";
@@ -53,6 +53,7 @@ export interface LeadFetchParts {
 interface MirrorResponse {
   readonly chunks: ResponseChunks;
   readonly result: "hit" | "miss";
+  readonly source: ByteSource;
   /** False: access is confirmed within the response, after keepalive packets. */
   readonly confirm: boolean;
   readonly startedAt: number;
@@ -99,9 +100,12 @@ export class LeadFetch {
       case "begun": {
         const joins = own.kind === "pending" && !own.leads;
         if (joins) metrics.followed();
-        const result = own.kind === "pending" && own.leads && settled.fetched ? "miss" : "hit";
+        // While keepalive packets are sent, a transfer from the bucket has not ended. It mostly has all objects.
+        const reads = settled.keptAlive === true && own.kind === "pending" && own.hydrates === true;
+        const result = own.kind === "pending" && own.leads && settled.fetched && !reads ? "miss" : "hit";
         const confirm = settled.keptAlive !== true;
-        const made = { chunks: settled.chunks, result, confirm, startedAt } as const;
+        const source = settled.hydrated === true || reads ? "object" : "pack";
+        const made = { chunks: settled.chunks, result, source, confirm, startedAt } as const;
         return await this.#beginFromMirror(task, led, made, generation);
       }
       case "relay":
@@ -144,7 +148,7 @@ export class LeadFetch {
     const { recorder, background, metrics, mirrorFaults } = this.#parts;
     const { repository, wantedRefs } = job;
     const pending = await recorder.begin(repository, key);
-    const { chunks, result, confirm, startedAt } = made;
+    const { chunks, result, source, confirm, startedAt } = made;
     const record = async (): Promise<void> => {
       const { reason } = await recorder.record({
         repository,
@@ -164,7 +168,7 @@ export class LeadFetch {
       void led.fetch.closed.then(() => pending?.close());
     };
     background.start(record());
-    const plan = { kind: "lead", reader: led.reader, result, source: "pack", failed: () => false } as const;
+    const plan = { kind: "lead", reader: led.reader, result, source, failed: () => false } as const;
     return { plan, confirm };
   }
 

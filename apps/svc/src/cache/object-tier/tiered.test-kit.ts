@@ -94,7 +94,7 @@ export function openTestTier(options: TestTierOptions): TestTier {
     { journal: new UploadJournal(path), epochs, faults, clock },
     { maxBytes: 1000 * MEGABYTE, parallel: 2 },
   );
-  const reset = new BucketReset({ manifests, epochs, queue });
+  const reset = new BucketReset({ manifests, epochs, queue, clock });
   queue.register(RESPONSE_JOB, new ResponseUpload({ local, bucket, store, names, writer }));
   queue.register(RESET_JOB, reset);
   const uses = new ResponseUses(bucket, faults, clock);

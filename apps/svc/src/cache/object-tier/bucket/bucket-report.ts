@@ -42,7 +42,10 @@ export class BucketReport {
     if (refused.length === 0) return { state: "good", detail: "answers", notes: [] };
     const otherKeys = refusals.otherKeys();
     const counts = refused.map(([reason, count]) => `${count} ${REFUSED_MANIFESTS[reason]}`).join(", ");
-    const keys = otherKeys.length === 0 ? "" : ` (key ${otherKeys.join(", ")})`;
+    const keys =
+      otherKeys.length === 0
+        ? ""
+        : ` (key ${otherKeys.join(", ")}): set the same cache.object_key on all instances, or cache.object_key_previous to this key`;
     const detail = `manifests that are not used: ${counts}${keys}`;
     return { state: "warn", detail, notes: [`object store: ${detail}`] };
   }

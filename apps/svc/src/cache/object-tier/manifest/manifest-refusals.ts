@@ -17,7 +17,8 @@ export type ManifestRefusal =
 
 const MESSAGES: Readonly<Record<ManifestRefusal, string>> = {
   other_key:
-    "the manifest was written with another key: set cache.object_key_previous to it, or purge the repository",
+    "the manifest was written with another key: set the same cache.object_key on all instances. After a rotation, set " +
+    "cache.object_key_previous to the former key, or purge the repository",
   newer_format: "a newer version of this program wrote the manifest: this instance does not use it",
   forged: "the manifest does not have the HMAC of its content: somebody else wrote to the bucket",
   malformed: "the object is not a manifest: somebody else wrote to the bucket",

@@ -1,3 +1,4 @@
+import type { Clock } from "@devplat/base";
 import type { RepositoryId } from "../../../access/repository-id.ts";
 import type { ManifestStore } from "../manifest/manifest-store.ts";
 import type { UploadJob, UploadKind } from "./upload-job.ts";
@@ -5,6 +6,9 @@ import type { UploadQueue } from "./upload-queue.ts";
 
 /** Name of the jobs that reset a repository. Their subject is empty. */
 export const RESET_JOB = "reset";
+
+/** Milliseconds between two looks at a job that an administrator waits for. */
+const LOOK_MS = 50;
 
 /** Epochs of the local data of repositories, see RepositoryEpochs. */
 export interface PurgeEpochs {
@@ -23,12 +27,14 @@ export class BucketReset implements UploadKind {
     readonly manifests: Pick<ManifestStore, "reset">;
     readonly epochs: PurgeEpochs;
     readonly queue: UploadQueue;
+    readonly clock: Clock;
   };
 
   constructor(parts: {
     readonly manifests: Pick<ManifestStore, "reset">;
     readonly epochs: PurgeEpochs;
     readonly queue: UploadQueue;
+    readonly clock: Clock;
   }) {
     this.#parts = parts;
   }
@@ -54,6 +60,14 @@ export class BucketReset implements UploadKind {
     const { queue, epochs } = this.#parts;
     const job = queue.find({ kind: RESET_JOB, id, subject: "" });
     return job !== undefined && epochs.of(id) <= job.epoch;
+  }
+
+  /** Waits until the bucket has followed all removals, or the signal fires. @returns whether it has. Never rejects. */
+  async followed(id: RepositoryId, signal: AbortSignal): Promise<boolean> {
+    const { queue, clock } = this.#parts;
+    const job = { kind: RESET_JOB, id, subject: "" };
+    while (queue.has(job) && !signal.aborted) await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+    return !queue.has(job);
   }
 
   async run({ id, epoch }: UploadJob): Promise<void> {
