@@ -17,6 +17,7 @@ const MIGRATIONS = [
   "0002_accounts_apps_audit",
   "0003_tokens_minted_by",
   "0004_coordination_additive",
+  "0005_instance_address_additive",
 ];
 
 let folder: TempFolder;
@@ -106,7 +107,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
       "a database that is behind",
       { SVC_ENCRYPTION_KEY: KEY },
       1,
-      /^svc: The database lacks 4 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
+      /^svc: The database lacks 5 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
     ],
   ];
   for (const [name, env, code, message] of refusals) {
@@ -272,7 +273,7 @@ describe("svc commands against a running service", { timeout: 240_000 }, () => {
       (await cli("repo", "set", "acme/widgets", "--timeout", "default", "--enable")).stdout,
       "acme/widgets: enabled, 30 s, no limit\n",
     );
-    assert.equal((await cli("repo", "purge", "acme/widgets")).code, 0);
+    assert.equal((await cli("repo", "purge", "acme/widgets")).stdout, "purged acme/widgets\n");
     const [listed] = JSON.parse((await cli("repo", "list", "--json")).stdout) as Record<string, unknown>[];
     assert.equal(listed?.["name"], "widgets");
     assert.equal((await cli("repo", "remove", "acme/widgets")).stdout, "removed acme/widgets\n");

@@ -9,17 +9,22 @@ import { Activity } from "./telemetry/activity.ts";
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 async function states(options: Partial<HealthOptions>): Promise<Record<string, string>> {
-  const health = new Health({
+  const items = await healthOf(options).look();
+  return Object.fromEntries(items.map(({ name, state }) => [name, state]));
+}
+
+function healthOf(options: Partial<HealthOptions>): Health {
+  return new Health({
     activity: new Activity(systemClock),
     ping: async () => undefined,
     cacheFolder: undefined,
     bucket: undefined,
+    otherKeyIds: () => [],
     certificateEnd: () => undefined,
     codeHost: "code.example",
     clock: systemClock,
     ...options,
   });
-  return Object.fromEntries((await health.look()).map(({ name, state }) => [name, state]));
 }
 
 function asked(status: number): Activity {
@@ -69,5 +74,15 @@ describe("health", () => {
       const certificateEnd = (): Date => new Date(Date.now() + days * DAY_MS);
       assert.equal((await states({ certificateEnd }))["Certificate"], state);
     }
+  });
+
+  it("instances with another key for the bucket are a warning that says what to do", async () => {
+    const bucket = { look: () => ({ state: "good", detail: "answers", notes: [] }) as const };
+    const options = { bucket, otherKeyIds: () => ["0123456789abcdef"] };
+    assert.equal((await states(options))["Object store"], "warn");
+    const [note] = healthOf(options).notes();
+    assert.match(note ?? "", /set the same cache\.object_key on all of them/);
+    assert.doesNotMatch(note ?? "", /0123/);
+    assert.equal((await states({ bucket }))["Object store"], "good");
   });
 });

@@ -11,6 +11,10 @@ export const LITTLE_SPACE = 5 * 1024 ** 3;
 /** Milliseconds before the end of a certificate when the warnings begin. */
 export const CERTIFICATE_SOON_MS = 14 * 24 * 60 * 60 * 1000;
 
+/** Instances that cannot read each other's manifests. */
+const OTHER_KEYS =
+  "other instances have another key for the bucket: set the same cache.object_key on all of them";
+
 /** One thing that the service depends on. */
 export interface HealthItem {
   readonly name: string;
@@ -26,6 +30,8 @@ export interface HealthOptions {
   readonly cacheFolder: string | undefined;
   /** Undefined: no bucket is configured. */
   readonly bucket: Pick<BucketReport, "look"> | undefined;
+  /** Ids of other keys with which instances on this database write to the bucket. */
+  readonly otherKeyIds: () => readonly string[];
   /** End of the certificate that expires first; undefined: this service has no TLS listener. */
   readonly certificateEnd: () => Date | undefined;
   /** Its host name, with the port. */
@@ -99,14 +105,22 @@ export class Health {
 
   /** Lines for `/readyz` about parts that do not work, although the service is ready. */
   notes(): readonly string[] {
-    return this.#options.bucket?.look().notes ?? [];
+    const notes = this.#options.bucket?.look().notes ?? [];
+    return this.#hasOtherKeys() ? [...notes, `object store: ${OTHER_KEYS}`] : notes;
   }
 
   #bucket(): readonly HealthItem[] {
-    const { bucket } = this.#options;
+    const { bucket, otherKeyIds } = this.#options;
     if (bucket === undefined) return [];
     const { state, detail } = bucket.look();
-    return [{ name: "Object store", state, detail }];
+    const name = "Object store";
+    if (!this.#hasOtherKeys()) return [{ name, state, detail }];
+    const text = `${detail}; ${OTHER_KEYS} (theirs: ${otherKeyIds().join(", ")})`;
+    return [{ name, state: state === "bad" ? "bad" : "warn", detail: text }];
+  }
+
+  #hasOtherKeys(): boolean {
+    return this.#options.otherKeyIds().length > 0;
   }
 
   #certificate(): HealthItem | undefined {

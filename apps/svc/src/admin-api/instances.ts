@@ -7,11 +7,21 @@ export const instanceSchema = z
   .strictObject({
     id: z.string().meta({ description: "New with each start" }),
     host_name: z.string(),
+    address: z
+      .string()
+      .nullable()
+      .meta({ description: "Host and port, or socket, at which it listens; null: an earlier version" }),
     version: z.string(),
-    ready: z.boolean().meta({ description: "Whether it took requests at its last report" }),
+    ready: z
+      .boolean()
+      .meta({ description: "Whether it takes requests: it said so, and reported in the last 10 seconds" }),
     is_this: z.boolean().meta({ description: "Whether it is the one that answers" }),
     uptime_seconds: seconds,
     report_age_seconds: seconds.meta({ description: "Since its last report; it reports every 5 seconds" }),
+    object_key_id: z
+      .string()
+      .nullable()
+      .meta({ description: "Id of its key for manifests in the bucket; null: it has no bucket" }),
     figures_age_seconds: seconds
       .nullable()
       .meta({ description: "Since it stored its figures, which it does every minute; null: not yet" }),
@@ -39,11 +49,13 @@ function instanceView(instance: InstanceState): z.output<typeof instanceSchema> 
   return {
     id: instance.id,
     host_name: instance.hostName,
+    address: instance.address ?? null,
     version: instance.version,
     ready: instance.ready,
     is_this: instance.isThis,
     uptime_seconds: secondsOf(instance.uptimeMs),
     report_age_seconds: secondsOf(instance.reportAgeMs),
+    object_key_id: instance.manifestKeyId ?? null,
     figures_age_seconds: instance.figuresAgeMs === undefined ? null : secondsOf(instance.figuresAgeMs),
   };
 }

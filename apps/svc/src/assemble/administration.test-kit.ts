@@ -86,6 +86,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     ping: async () => store.ping(),
     cacheFolder: undefined,
     bucket: undefined,
+    otherKeyIds: () => [],
     certificateEnd: () => undefined,
     codeHost: "code.example",
     clock,
@@ -99,7 +100,9 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     repositories,
     maintenance: {
       stats: (owner, name) => ({ ...NO_STATS, ...options.stats?.(owner, name) }),
+      look: async () => undefined,
       purge: async (owner, name) => void purged.push(`${owner}/${name}`),
+      isPurged: async () => true,
       warm: async (owner, name) => options.warm?.(`${owner}/${name}`) ?? "no_credential",
     },
     lookup: new TokenLookup(store, clock),

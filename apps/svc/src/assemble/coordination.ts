@@ -4,6 +4,7 @@ import type { Clock, Logger } from "@devplat/base";
 import { repositoryId } from "../access/repository-id.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import type { CacheService } from "../cache/cache-service.ts";
+import { within } from "../cache/coalescing/keep-alive.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
 import type { Config } from "../config/schema.ts";
 import { ChangeWatcher } from "../coordination/change-watcher.ts";
@@ -20,6 +21,10 @@ export interface CoordinationAssemblyOptions {
   readonly cache: CacheService;
   readonly activity: Activity;
   readonly version: string;
+  /** Where this instance listens. Called when it does. */
+  readonly address: () => string | undefined;
+  /** Undefined: there is no bucket. */
+  readonly manifestKeyId: string | undefined;
   /** Whether this instance takes requests. */
   readonly isReady: () => boolean;
   readonly clock: Clock;
@@ -69,12 +74,25 @@ export function assembleCoordination(options: CoordinationAssemblyOptions): Coor
   });
   const maintenance: CacheMaintenance = {
     stats: (owner, name) => cache.stats(owner, name),
+    look: async () => cache.look(),
     purge: async (owner, name) => epochs.raise(owner, name),
+    async isPurged(owner, name, ms) {
+      const end = clock.monotonic() + ms;
+      const removed = epochs.settled().then(() => true);
+      if ((await within(removed, ms)) === undefined) return false;
+      return await cache.isPurged(owner, name, end - clock.monotonic());
+    },
     warm: async (owner, name) => cache.warm(owner, name),
   };
   const registry = new InstanceRegistry({
     store: store.instances,
-    instance: { id: randomUUIDv7(), hostName: hostname(), version: options.version },
+    instance: {
+      id: randomUUIDv7(),
+      hostName: hostname(),
+      version: options.version,
+      manifestKeyId: options.manifestKeyId,
+    },
+    address: options.address,
     isReady: options.isReady,
     async figures() {
       const { figuresText } = await import("../administration/instances/instance-figures.ts");

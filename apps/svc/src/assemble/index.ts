@@ -1,4 +1,5 @@
 import { mkdir } from "node:fs/promises";
+import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { systemClock, type Logger } from "@devplat/base";
 import { assembleCache } from "./cache.ts";
@@ -9,7 +10,7 @@ import { BRAND } from "../brand.ts";
 import { Overload } from "../cache/admission/overload.ts";
 import { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
-import { formatListen } from "../config/listen.ts";
+import { formatListen, reachableAddress } from "../config/listen.ts";
 import type { LiveConfig } from "../config/live-config.ts";
 import type { Config } from "../config/schema.ts";
 import type { ActivatedSockets } from "../config/socket-activation.ts";
@@ -159,10 +160,13 @@ export async function assemble({
     logger,
   });
   let stopping = false;
+  let listensAt: string | undefined;
   const { changes, registry, maintenance } = assembleCoordination({
     config,
     activity,
     version,
+    address: () => listensAt,
+    manifestKeyId: objectStorage?.keyId,
     isReady: () => !stopping && !cache.told.isFull,
     store,
     epochs,
@@ -226,6 +230,7 @@ export async function assemble({
         ping: async () => store.ping(),
         cacheFolder: config.cache.enabled ? storagePath : undefined,
         bucket: objectStorage?.report,
+        otherKeyIds: () => registry.otherKeyIds,
         certificateEnd: () => tls?.notAfter,
         codeHost: new URL(config.host.url).host,
         clock,
@@ -329,7 +334,9 @@ export async function assemble({
         const mainHost = mainAddress.kind === "tcp" ? mainAddress.host : undefined;
         if (mainAddress.kind === "tcp") address.bound(mainAddress.port, mainHost);
         const metricsPort = await metricsListening.open(metricsAddress, loopbackOnly);
-        address.bound(await main.open(mainAddress, loopbackOnly), mainHost);
+        const port = await main.open(mainAddress, loopbackOnly);
+        address.bound(port, mainHost);
+        listensAt = reachableAddress(mainAddress, port, hostname());
         running = Promise.all(background.map(async (run) => run(abort.signal)));
         const metricsHost = metricsAddress.kind === "tcp" ? (metricsAddress.host ?? "localhost") : "";
         return {

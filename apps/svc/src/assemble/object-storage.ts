@@ -34,6 +34,8 @@ export interface ObjectStorageOptions {
 export interface ObjectStorage {
   readonly build: NonNullable<CacheSettings["objectTier"]>;
   readonly report: BucketReport;
+  /** Id of the key of manifests. */
+  readonly keyId: string;
   /** Probes the bucket until it can be used. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
   /** Probes the bucket now. @throws SvcError `config_refused`: it cannot be used */
@@ -66,6 +68,7 @@ export async function assembleObjectStorage(options: ObjectStorageOptions): Prom
         inputs,
       ),
     report: bucket.report,
+    keyId: keys.currentId,
     run: async (signal) => bucket.store.run(signal),
     require: async () => requireUsable(await bucket.store.probe()),
     close: async () => bucket.store.close(),

@@ -51,7 +51,9 @@ export function listCommand<T>(
   };
 }
 
-async function callApiList<T>(path: string): Promise<readonly T[]> {
+/** All items of a list of the API, over all its pages. @throws see {@link callApi} */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type of the items
+export async function callApiList<T>(path: string): Promise<readonly T[]> {
   const items: T[] = [];
   for (let next: string | undefined = path; next !== undefined;) {
     const { body, link }: ApiAnswer = await call("GET", next);

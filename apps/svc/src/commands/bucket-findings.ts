@@ -122,6 +122,8 @@ async function manifestFinding(
   if (refused.length === 0) return all;
   const others = refusals.otherKeys();
   const otherKeys =
-    others.length === 0 ? "" : ` (key ${others.join(", ")}: set cache.object_key_previous to it)`;
+    others.length === 0
+      ? ""
+      : ` (key ${others.join(", ")}: set the same cache.object_key on all instances, or after a rotation cache.object_key_previous to that key)`;
   return { warning: `${all}; not readable: ${refused.join(", ")}${otherKeys}` };
 }

@@ -19,6 +19,8 @@ class HastyClock implements Clock {
   }
 }
 
+const RECORD = { hostName: "h", address: "h:1", version: "1", manifestKeyId: undefined };
+
 describe("InstanceRegistry", () => {
   let store: Store;
   let stop: AbortController;
@@ -34,7 +36,8 @@ describe("InstanceRegistry", () => {
   const registry = (id: string, isReady = (): boolean => true, figures = async () => "{}") =>
     new InstanceRegistry({
       store: store.instances,
-      instance: { id, hostName: `host of ${id}`, version: "1.0.0" },
+      instance: { id, hostName: `host of ${id}`, version: "1.0.0", manifestKeyId: `key of ${id}` },
+      address: () => `${id}:8080`,
       isReady,
       figures,
       clock: new HastyClock(),
@@ -49,6 +52,7 @@ describe("InstanceRegistry", () => {
     await until(async () => (await here.list())[0]?.figures === '{"stored":3}');
     const [listed] = await here.list();
     assert.equal(listed?.hostName, "host of a");
+    assert.equal(listed.address, "a:8080");
     stop.abort();
     await running;
     assert.deepEqual(await here.list(), []);
@@ -61,9 +65,8 @@ describe("InstanceRegistry", () => {
       for (const { id } of [here, there]) await store.instances.report(recordOf(id));
     };
     const recordOf = (id: string) => ({
+      ...RECORD,
       id,
-      hostName: "h",
-      version: "1",
       ready: id === "a" || isReady,
     });
     await store.instances.report(recordOf("a"));
@@ -85,14 +88,31 @@ describe("InstanceRegistry", () => {
     ] as const) {
       const here = new InstanceRegistry({
         store: { ...store.instances, list: async () => [each] },
-        instance: { id: "a", hostName: "h", version: "1" },
+        instance: { id: "a", hostName: "h", version: "1", manifestKeyId: undefined },
+        address: () => undefined,
         isReady: () => true,
         figures: async () => "{}",
         clock: systemClock,
         logger: silentLogger,
       });
       assert.equal(await here.isAnotherReady(), expected);
+      assert.equal((await here.list())[0]?.ready, expected);
     }
+  });
+
+  it("names the keys of other ready instances for the bucket, as long as they differ", async () => {
+    const here = registry("a");
+    await store.instances.report({ ...RECORD, id: "b", manifestKeyId: "key of b", ready: true });
+    await store.instances.report({ ...RECORD, id: "c", manifestKeyId: "key of c", ready: false });
+    await store.instances.report({ ...RECORD, id: "d", ready: true });
+    assert.deepEqual(here.otherKeyIds, []);
+    const running = here.run(stop.signal);
+    await until(() => here.otherKeyIds.length > 0);
+    assert.deepEqual(here.otherKeyIds, ["key of b"]);
+    await store.instances.report({ ...RECORD, id: "b", manifestKeyId: "key of a", ready: true });
+    await until(() => here.otherKeyIds.length === 0);
+    stop.abort();
+    await running;
   });
 
   it("a database that is away stops nothing, and the report comes after it", async () => {
@@ -106,7 +126,8 @@ describe("InstanceRegistry", () => {
     };
     const here = new InstanceRegistry({
       store: failing,
-      instance: { id: "a", hostName: "h", version: "1" },
+      instance: { id: "a", hostName: "h", version: "1", manifestKeyId: undefined },
+      address: () => undefined,
       isReady: () => true,
       figures: async () => "{}",
       clock: new HastyClock(),
@@ -121,7 +142,7 @@ describe("InstanceRegistry", () => {
   });
 
   async function listedOf(id: string) {
-    await store.instances.report({ id, hostName: "h", version: "1", ready: true });
+    await store.instances.report({ ...RECORD, id, ready: true });
     const [listed] = await store.instances.list();
     assert.ok(listed);
     return listed;

@@ -7,14 +7,16 @@ const REPORT_MS = 5000;
 const START_MS = 1000;
 /** Milliseconds between two times that figures are stored. */
 const FIGURES_MS = 60_000;
-/** Milliseconds after the last report for which another instance counts as ready (spec/svc-scale.md section 5). */
+/** Milliseconds after its last report for which an instance counts as ready (spec/svc-scale.md section 5). */
 const READY_MS = 10_000;
 /** Milliseconds without a report after which an instance is removed from the list. */
 const SILENT_MS = 5 * 60_000;
 
 export interface InstanceRegistryParts {
   readonly store: InstanceStore;
-  readonly instance: Omit<InstanceRecord, "ready">;
+  readonly instance: Omit<InstanceRecord, "address" | "ready">;
+  /** Where it listens. Called when it does. */
+  readonly address: () => string | undefined;
   /** Whether this instance takes requests. */
   readonly isReady: () => boolean;
   /** JSON text. */
@@ -26,6 +28,7 @@ export interface InstanceRegistryParts {
 /** The instances on this database, and what each one says about itself. */
 export class InstanceRegistry {
   readonly #parts: InstanceRegistryParts;
+  #otherKeyIds: readonly string[] = [];
 
   constructor(parts: InstanceRegistryParts) {
     this.#parts = parts;
@@ -34,6 +37,14 @@ export class InstanceRegistry {
   /** Id of this instance. */
   get id(): string {
     return this.#parts.instance.id;
+  }
+
+  /**
+   * Ids of the keys with which other ready instances write manifests, if this one has another key. Then they cannot read
+   * each other's data in the bucket. As of the last minute.
+   */
+  get otherKeyIds(): readonly string[] {
+    return this.#otherKeyIds;
   }
 
   /** Reports until the signal fires, then takes this instance off the list. Never rejects. */
@@ -51,6 +62,7 @@ export class InstanceRegistry {
           figuresAt = clock.monotonic();
           await store.putFigures(this.id, await this.#parts.figures());
           await store.removeSilent(SILENT_MS);
+          await this.#compareKeys();
         }
         isFailing = false;
       } catch (error) {
@@ -63,19 +75,40 @@ export class InstanceRegistry {
     await store.remove(this.id).catch(() => undefined);
   }
 
-  /** All instances, this one too. @throws SvcError `database_unavailable` */
+  /**
+   * All instances, this one too. One whose last report is too old is not ready.
+   *
+   * @throws SvcError `database_unavailable`
+   */
   async list(): Promise<readonly ReportedInstance[]> {
-    return this.#parts.store.list();
+    const all = await this.#parts.store.list();
+    return all.map((each) => ({ ...each, ready: each.ready && each.reportAgeMs <= READY_MS }));
   }
 
   /** Whether another instance has reported that it takes requests, in the last 10 seconds. @throws SvcError `database_unavailable` */
   async isAnotherReady(): Promise<boolean> {
     const all = await this.list();
-    return all.some(({ id, ready, reportAgeMs }) => id !== this.id && ready && reportAgeMs <= READY_MS);
+    return all.some(({ id, ready }) => id !== this.id && ready);
   }
 
   async #report(): Promise<void> {
-    const { store, instance, isReady } = this.#parts;
-    await store.report({ ...instance, ready: isReady() });
+    const { store, instance, address, isReady } = this.#parts;
+    await store.report({ ...instance, address: address(), ready: isReady() });
+  }
+
+  async #compareKeys(): Promise<void> {
+    const { instance, logger } = this.#parts;
+    const ready = (await this.list()).filter((each) => each.ready);
+    const found = ready.flatMap(({ manifestKeyId }) => manifestKeyId ?? []);
+    const others = [...new Set(found)].filter((id) => id !== instance.manifestKeyId).toSorted();
+    const isNew = others.join() !== this.#otherKeyIds.join();
+    this.#otherKeyIds = instance.manifestKeyId === undefined ? [] : others;
+    if (isNew && this.#otherKeyIds.length > 0) {
+      const fields = { key_id: instance.manifestKeyId, other_key_ids: others };
+      logger.error(
+        fields,
+        "instances have different keys for the bucket: set the same cache.object_key on all of them",
+      );
+    }
   }
 }

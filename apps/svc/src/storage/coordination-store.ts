@@ -71,7 +71,11 @@ export interface ChangeStore {
 export interface InstanceRecord {
   readonly id: string;
   readonly hostName: string;
+  /** Address at which it listens, such as `host:8080`. Undefined: an earlier version did not report it. */
+  readonly address: string | undefined;
   readonly version: string;
+  /** Id of the key of its manifests. Undefined: it has no bucket. */
+  readonly manifestKeyId: string | undefined;
   /** Whether it takes requests. */
   readonly ready: boolean;
 }
@@ -93,7 +97,7 @@ export interface InstanceStore {
   report(record: InstanceRecord): Promise<void>;
   /** Stores figures of an instance that has reported. @param figures JSON text */
   putFigures(id: string, figures: string): Promise<void>;
-  /** Ordered by host name, then id. */
+  /** Ordered by host name, then address, then id. */
   list(): Promise<readonly ReportedInstance[]>;
   remove(id: string): Promise<void>;
   /** Removes instances whose last report is older. */

@@ -1,7 +1,8 @@
 import type { InstanceRecord } from "./coordination-store.ts";
 
-/** Order of instances in lists: by host name, then id. */
+/** Order of instances in lists: by host name, then address, then id. */
 export function byHostName(one: InstanceRecord, other: InstanceRecord): number {
-  if (one.hostName === other.hostName) return one.id < other.id ? -1 : 1;
-  return one.hostName < other.hostName ? -1 : 1;
+  const [first, second] = [one, other].map(({ hostName, address = "", id }) => [hostName, address, id]);
+  const at = first!.findIndex((text, index) => text !== second![index]);
+  return first![at]! < second![at]! ? -1 : 1;
 }

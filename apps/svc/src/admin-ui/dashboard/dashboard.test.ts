@@ -187,12 +187,27 @@ describe("the dashboard of several instances", () => {
     assert.match(alone, /What this instance did since/);
     const stats = { ...NO_STATS, hits: 40, misses: 9, bytesSaved: 2 ** 30, sizeBytes: 3 };
     const figures = figuresText(stand.activity.snapshot(), [{ key: "acme/widgets", stats }], Date.now());
-    const reported = { version: "9.9.9", ready: true, uptimeMs: 3 * 3_600_000, reportAgeMs: 2000 };
+    const unknown = { address: undefined, manifestKeyId: undefined };
+    const reported = {
+      ...unknown,
+      version: "9.9.9",
+      ready: true,
+      uptimeMs: 3 * 3_600_000,
+      reportAgeMs: 2000,
+    };
     instances = [
-      { ...reported, id: "this", hostName: "one", figures, figuresAgeMs: 1000 },
+      { ...reported, id: "this", hostName: "one", address: "one:8080", figures, figuresAgeMs: 1000 },
       { ...reported, id: "i2", hostName: "two<b>", figures, figuresAgeMs: 130_000 },
       { ...reported, id: "i3", hostName: "three", figures: undefined, figuresAgeMs: undefined },
-      { ...reported, id: "i4", hostName: "four", figures: "{", figuresAgeMs: 10, reportAgeMs: 60_000 },
+      {
+        ...reported,
+        id: "i4",
+        hostName: "four",
+        figures: "{",
+        figuresAgeMs: 10,
+        reportAgeMs: 60_000,
+        ready: false,
+      },
     ];
     // Other instances are read every five seconds.
     const page = await until(async () => {
@@ -204,7 +219,8 @@ describe("the dashboard of several instances", () => {
     assert.match(page, /two&lt;b&gt;/);
     assert.match(page, /2 min old/);
     assert.match(page, /this one/);
-    assert.match(page, /silent for 1 min/);
+    assert.match(page, /four[^]*not ready[^]*1 min ago/);
+    assert.match(page, /one:8080[^]*>2 s ago</);
     assert.match(page, /What 2 instances did/);
     assert.match(page, /three[^]*not added yet/);
     stand.dashboard.close();

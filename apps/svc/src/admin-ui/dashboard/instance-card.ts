@@ -4,9 +4,6 @@ import { formatAgo, formatDuration } from "../common/format.ts";
 import { listCard } from "../common/card.ts";
 import { dataTable } from "../common/table.ts";
 
-/** Milliseconds without a report after which an instance is shown as silent: three reports are missing. */
-const SILENT_MS = 15_000;
-
 /** The instances, whose figures the page adds up, and how old those are. */
 export function instanceCard(instances: readonly SummedInstance[], now: number): Html {
   return listCard({
@@ -14,15 +11,16 @@ export function instanceCard(instances: readonly SummedInstance[], now: number):
     title: "Instances",
     content: dataTable({
       caption: "The instances, and the age of their figures in this page",
-      columns: ["Instance", "State", "Started", "Figures"],
+      columns: ["Instance", "State", "Last seen", "Started", "Figures"],
       rows: instances.map(
         (each) =>
           html`<tr>
             <th scope="row" class="name">
-              ${each.hostName} ${each.isThis ? html`<span class="badge">this one</span>` : ""}
-              <div class="small muted">${each.version}</div>
+              ${each.address ?? each.hostName} ${each.isThis ? html`<span class="badge">this one</span>` : ""}
+              <div class="small muted">${each.hostName}, ${each.version}</div>
             </th>
             <td data-label="State">${stateOf(each)}</td>
+            <td data-label="Last seen" class="nowrap">${secondsOrMinutes(each.reportAgeMs)} ago</td>
             <td data-label="Started" class="nowrap">${formatAgo(now - each.uptimeMs, now)}</td>
             <td data-label="Figures" class="nowrap">${ageOf(each)}</td>
           </tr>`,
@@ -31,13 +29,14 @@ export function instanceCard(instances: readonly SummedInstance[], now: number):
   });
 }
 
-function stateOf({ ready, reportAgeMs }: SummedInstance): Html {
-  if (reportAgeMs > SILENT_MS) {
-    return html`<span class="status bad">silent for ${formatDuration(reportAgeMs)}</span>`;
-  }
+function stateOf({ ready }: SummedInstance): Html {
   return ready
     ? html`<span class="status good">ready</span>`
     : html`<span class="status warn">not ready</span>`;
+}
+
+function secondsOrMinutes(ms: number): string {
+  return ms < 60_000 ? `${Math.floor(ms / 1000)} s` : formatDuration(ms);
 }
 
 /** In whole minutes, because figures are stored once a minute. */

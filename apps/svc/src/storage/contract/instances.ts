@@ -12,6 +12,8 @@ export function instanceCases(store: () => Store): void {
   const record = (id: string, change: Partial<InstanceRecord> = {}): InstanceRecord => ({
     id,
     hostName: "host-b",
+    address: "host-b:8080",
+    manifestKeyId: undefined,
     version: "1.2.3",
     ready: true,
     ...change,
@@ -19,13 +21,22 @@ export function instanceCases(store: () => Store): void {
 
   it("an instance that reported is listed with its ages and its last report", async () => {
     const { instances } = store();
+    const last = { ready: false, version: "1.3.0", manifestKeyId: "0123456789abcdef" };
     await instances.report(record("i1"));
     await instances.report(record("i2", { hostName: "host-a" }));
-    await instances.report(record("i1", { ready: false, version: "1.3.0" }));
+    await instances.report(record("i0", { address: "host-b:9090" }));
+    await instances.report(record("i1", last));
     const listed = await instances.list();
     assert.deepEqual(
-      listed.map(({ id, hostName, version, ready }) => ({ id, hostName, version, ready })),
-      [record("i2", { hostName: "host-a" }), record("i1", { ready: false, version: "1.3.0" })],
+      listed.map(({ id, hostName, address, version, manifestKeyId, ready }) => ({
+        id,
+        hostName,
+        address,
+        manifestKeyId,
+        version,
+        ready,
+      })),
+      [record("i2", { hostName: "host-a" }), record("i1", last), record("i0", { address: "host-b:9090" })],
     );
     for (const { uptimeMs, reportAgeMs, figures, figuresAgeMs } of listed) {
       assert.ok(0 <= reportAgeMs && reportAgeMs <= uptimeMs && uptimeMs < LONG_MS);

@@ -192,6 +192,12 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .execute();
     },
   },
+  "0005_instance_address_additive": {
+    async up(db: Kysely<unknown>): Promise<void> {
+      for (const column of ["address", "manifest_key_id"])
+        await db.schema.alterTable("instances").addColumn(column, "text").execute();
+    },
+  },
 };
 
 export async function migrationState<T>(db: Kysely<T>): Promise<MigrationState> {

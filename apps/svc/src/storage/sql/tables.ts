@@ -55,6 +55,8 @@ export interface Tables {
     reported_at: number;
     figures: string | null;
     figures_at: number | null;
+    address: string | null;
+    manifest_key_id: string | null;
   };
   /** Times are by the clock of the database. */
   shared_fetches: {

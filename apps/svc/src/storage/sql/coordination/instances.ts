@@ -6,8 +6,15 @@ import type { Tables } from "../tables.ts";
 
 export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): InstanceStore {
   return {
-    async report({ id, hostName, version, ready }) {
-      const change = { host_name: hostName, version, ready: ready ? 1 : 0, reported_at: now };
+    async report({ id, hostName, address, version, manifestKeyId, ready }) {
+      const change = {
+        host_name: hostName,
+        address: address ?? null,
+        version,
+        manifest_key_id: manifestKeyId ?? null,
+        ready: ready ? 1 : 0,
+        reported_at: now,
+      };
       await db
         .insertInto("instances")
         .values({ id, ...change, started_at: now, figures: null, figures_at: null })
@@ -25,7 +32,9 @@ export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): Instanc
         .map((row) => ({
           id: row.id,
           hostName: row.host_name,
+          address: row.address ?? undefined,
           version: row.version,
+          manifestKeyId: row.manifest_key_id ?? undefined,
           ready: row.ready !== 0,
           uptimeMs: row.now - row.started_at,
           reportAgeMs: row.now - row.reported_at,
