@@ -19,7 +19,7 @@ export function sliceDone(): void {
 }
 
 /** Maximum time of one slice of work, ms. */
-const SLICE_MS = 4;
+const SLICE_MS = 2;
 
 /** Work of this thread that waits for its next slice. */
 const waiting: { readonly of: Pause; readonly resume: () => void }[] = [];

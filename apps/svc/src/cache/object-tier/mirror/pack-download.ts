@@ -5,6 +5,7 @@ import type { PackFileKind, StagedPack, StagingFolder } from "@devplat/git-mirro
 import type { ByteRange } from "@devplat/object-store";
 import type { RepositoryId } from "../../../access/repository-id.ts";
 import type { ManifestPack, StoredObject } from "../manifest/manifest.ts";
+import { EarlyFlushes } from "./early-flushes.ts";
 
 /** Transfers for one repository at the same time. Each takes two slices of memory. */
 const PARALLEL = 6;
@@ -50,12 +51,16 @@ export async function downloadPacks(
   const failed = new AbortController();
   const ended = AbortSignal.any([signal, failed.signal]);
   const turns = new Semaphore(PARALLEL);
+  const flushes = new EarlyFlushes();
   const pieces = ORDER.flatMap((kind) => packs.flatMap((pack) => piecesOf(pack, kind, folder)));
   const work = pieces.map(async ({ object, path, range }) => {
     try {
       const release = await turns.acquire(ended);
       try {
-        await writePiece(path, range, source.read(id, object, { range, signal: ended }), onBytes);
+        await writePiece(path, range, source.read(id, object, { range, signal: ended }), {
+          onBytes,
+          flushes,
+        });
       } finally {
         release();
       }
@@ -87,7 +92,7 @@ async function writePiece(
   path: string,
   { first }: ByteRange,
   chunks: AsyncIterable<Uint8Array>,
-  onBytes: (count: number) => void,
+  { onBytes, flushes }: { readonly onBytes: (count: number) => void; readonly flushes: EarlyFlushes },
 ): Promise<void> {
   // Without truncation: other pieces of the file are written at the same time.
   const file = await open(path, "a").then(async (made) => {
@@ -100,9 +105,14 @@ async function writePiece(
       await writeAll(file, bytes, position);
       position += bytes.length;
       onBytes(bytes.length);
+      flushes.wrote(file, bytes.length);
     }
   } finally {
-    await file.close();
+    try {
+      await flushes.settled(file);
+    } finally {
+      await file.close();
+    }
   }
 }
 
