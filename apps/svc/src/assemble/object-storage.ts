@@ -3,8 +3,11 @@ import { statfs } from "node:fs/promises";
 import type { Clock, Logger } from "@devplat/base";
 import type { BucketReport } from "../cache/object-tier/bucket/bucket-report.ts";
 import type { BucketState } from "../cache/object-tier/bucket/probed-store.ts";
+import { LeaseMaintainer } from "../cache/object-tier/maintenance/lease-maintainer.ts";
 import type { Config } from "../config/schema.ts";
+import { Leases } from "../coordination/leases.ts";
 import type { RepositoryEpochs } from "../coordination/repository-epochs.ts";
+import { repositoryKey } from "../coordination/repository-key.ts";
 import { SvcError } from "../errors.ts";
 import type { Store } from "../storage/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -51,6 +54,17 @@ export async function assembleObjectStorage(options: ObjectStorageOptions): Prom
   const writer = randomBytes(WRITER_BYTES).toString("hex");
   const keys = await objectKeys(config, store.oneTime);
   const bucket = assembleBucket({ config, keys, epochs, writer, metrics, clock, logger });
+  const leases = new Leases({ store: store.leases, instance: writer, clock, logger });
+  // Instances on a common Postgres elect by its leases, so that no request to the bucket is needed.
+  const maintainer =
+    config.database.driver === "postgres"
+      ? new LeaseMaintainer({
+          hold: (name, ttlMs) => leases.hold(name, ttlMs),
+          nameOf: (id) => `packs ${repositoryKey(config.host.url, id)}`,
+          manifests: bucket.manifests,
+          clock,
+        })
+      : undefined;
   return {
     build: (inputs) =>
       buildObjectTier(
@@ -64,6 +78,7 @@ export async function assembleObjectStorage(options: ObjectStorageOptions): Prom
           firstByteMs: cache.object_timeout_seconds * 1000,
           uploadParallel: cache.object_upload_parallel,
           queueBytes: cache.object_queue_mb * MEGABYTE,
+          maintainer,
         },
         inputs,
       ),
@@ -71,7 +86,10 @@ export async function assembleObjectStorage(options: ObjectStorageOptions): Prom
     keyId: keys.currentId,
     run: async (signal) => bucket.store.run(signal),
     require: async () => requireUsable(await bucket.store.probe()),
-    close: async () => bucket.store.close(),
+    async close() {
+      await maintainer?.close();
+      await bucket.store.close();
+    },
   };
 }
 

@@ -14,14 +14,14 @@ const names = new ObjectNames({ prefix: "", hostUrl: HOST_URL, hideKey: undefine
 function testLeases() {
   const bucket = new FakeBucket();
   const open = (instance: string, fence = 0) => {
-    const state = { time: Math.floor(instance.charCodeAt(0) * 1e6), isGone: false };
+    const state = { time: Math.floor(instance.charCodeAt(0) * 1e6), isGone: false, written: fence };
     const clock: Clock = {
       now: () => state.time,
       monotonic: () => state.time,
       sleep: () => Promise.resolve(),
     };
     const store = bucket.client({ readFault: () => state.isGone });
-    const manifests = { known: () => ({ fence }) as never };
+    const manifests = { known: () => ({ fence: state.written }) as never };
     const maintainer = new BucketMaintainer({ store, names, manifests, instance, clock });
     return { state, may: async () => maintainer.mayMaintain(REPOSITORY), maintainer };
   };
@@ -52,6 +52,17 @@ describe("BucketMaintainer", () => {
     assert.equal(await b.may(), 2);
     a.state.time += 9000;
     assert.equal(await a.may(), undefined, "it was paused");
+  });
+
+  it("a holder gets a higher number if a manifest has one that is higher than its own", async () => {
+    const { open } = testLeases();
+    const [a, b] = [open("a"), open("b")];
+    assert.equal(await a.may(), 1);
+    a.state.written = 1_700_000_000_000;
+    assert.equal(await a.may(), 1_700_000_000_001);
+    assert.equal(await b.may(), undefined);
+    a.state.time += 9000;
+    assert.equal(await a.may(), 1_700_000_000_001);
   });
 
   it("of instances that take a free lease at the same time, one gets it", async () => {

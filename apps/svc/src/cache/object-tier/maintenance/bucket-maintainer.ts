@@ -84,11 +84,13 @@ export class BucketMaintainer implements Maintainer {
   }
 
   async #renew(held: Held): Promise<Held | undefined> {
-    const { clock } = this.#parts;
-    const now = clock.monotonic();
-    const age = now - held.renewedAt;
-    if (age < RENEW_AFTER_MS) return held;
-    const { id, fence, etag, sequence } = held;
+    const { clock, manifests } = this.#parts;
+    const { id, etag, sequence } = held;
+    // An instance that does not use this lease may have written a higher number. Writes with a lower one would be refused for ever.
+    const written = manifests.known(id)?.fence ?? 0;
+    const fence = written > held.fence ? written + 1 : held.fence;
+    const age = clock.monotonic() - held.renewedAt;
+    if (age < RENEW_AFTER_MS && fence === held.fence) return held;
     const next = await this.#write(id, { fence, sequence: sequence + 1 }, { ifMatch: etag });
     if (next !== undefined) return next;
     this.#held.delete(id.key);

@@ -22,7 +22,7 @@ class TestLease implements RenewedLease {
 }
 
 function testMaintainer() {
-  const state = { time: 0, isTaken: false };
+  const state = { time: 0, isTaken: false, written: 0 };
   const leases: TestLease[] = [];
   const maintainer = new LeaseMaintainer({
     hold: (name) => {
@@ -32,6 +32,7 @@ function testMaintainer() {
       return Promise.resolve(leases.at(-1));
     },
     nameOf: ({ key }) => `packs ${key}`,
+    manifests: { known: () => ({ fence: state.written }) as never },
     clock: { monotonic: () => state.time },
   });
   return { state, leases, maintainer };
@@ -46,6 +47,15 @@ describe("LeaseMaintainer", () => {
     state.isTaken = true;
     assert.equal(await maintainer.mayMaintain(ONE), undefined);
     state.isTaken = false;
+    assert.equal(await maintainer.mayMaintain(ONE), 2);
+  });
+
+  it("takes a lease again if a manifest has a higher number than its lease", async () => {
+    const { maintainer, leases, state } = testMaintainer();
+    await maintainer.mayMaintain(ONE);
+    state.written = 2;
+    assert.equal(await maintainer.mayMaintain(ONE), 2);
+    assert.equal(leases[0]?.isHeld, false);
     assert.equal(await maintainer.mayMaintain(ONE), 2);
   });
 

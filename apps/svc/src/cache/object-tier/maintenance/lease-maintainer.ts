@@ -1,6 +1,7 @@
 import type { Clock } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import type { RepositoryId } from "../../../access/repository-id.ts";
+import type { ManifestStore } from "../manifest/manifest-store.ts";
 import type { Maintainer } from "./maintainer.ts";
 
 /** Milliseconds until another instance can take the lease of one that died. */
@@ -20,6 +21,7 @@ export interface LeaseMaintainerParts {
   readonly hold: (name: string, ttlMs: number) => Promise<RenewedLease | undefined>;
   /** Name of the lease of a repository. */
   readonly nameOf: (id: RepositoryId) => string;
+  readonly manifests: Pick<ManifestStore, "known">;
   readonly clock: Pick<Clock, "monotonic">;
 }
 
@@ -35,15 +37,18 @@ export class LeaseMaintainer implements Maintainer {
 
   /** @throws SvcError `database_unavailable` */
   async mayMaintain(id: RepositoryId): Promise<number | undefined> {
-    const { hold, nameOf, clock } = this.#parts;
+    const { hold, nameOf, manifests, clock } = this.#parts;
     return await this.#turns.run(async () => {
       await this.#releaseUnused();
       const known = this.#held.get(id.key);
-      if (known?.lease.isHeld === true) {
+      // An instance without this database may have written a higher number. Writes with a lower one would be refused for ever.
+      const isHighest = (known?.lease.fence ?? 0) >= (manifests.known(id)?.fence ?? 0);
+      if (known?.lease.isHeld === true && isHighest) {
         known.usedAt = clock.monotonic();
         return known.lease.fence;
       }
       this.#held.delete(id.key);
+      await known?.lease.release();
       const lease = await hold(nameOf(id), TTL_MS);
       if (lease !== undefined) this.#held.set(id.key, { lease, usedAt: clock.monotonic() });
       return lease?.fence;
