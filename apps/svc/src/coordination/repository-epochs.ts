@@ -43,6 +43,11 @@ export class RepositoryEpochs {
     return this.#local?.get(repositoryKey(this.#parts.hostUrl, id)) ?? 0;
   }
 
+  /** Epoch in the database, also if its data is still being removed here. @throws SvcError `database_unavailable` */
+  async stored(id: RepositoryId): Promise<number> {
+    return await this.#parts.store.get(repositoryKey(this.#parts.hostUrl, id));
+  }
+
   /**
    * Makes all stored data of a repository invalid on every instance. This instance begins to remove its data before the
    * call resolves, and completes that in the background.

@@ -4,6 +4,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { tempFolder, until, type S3Fault } from "@devplat/testkit";
+import { repositoryKey } from "../../coordination/repository-key.ts";
 import { repositoryId, type RepositoryId } from "../../access/repository-id.ts";
 import { memoryStore } from "../../storage/memory.test-kit.ts";
 import { StoredDataDamaged } from "../responses/block-sums.ts";
@@ -26,6 +27,7 @@ import {
 const KEY = "a".repeat(64);
 const OTHER_KEY = "b".repeat(64);
 const MEGABYTE = 2 ** 20;
+const HOUR_MS = 3_600_000;
 
 /** Each test has repositories of its own, because the bucket is shared. */
 let number = 0;
@@ -287,6 +289,28 @@ for (const [serverName, startServer] of S3_SERVERS) {
         await other.queue.drain(60_000);
         assert.ok((await readResponse(await opened(await instance(), id))).equals(content));
       });
+
+    it("a purge counts in the bucket although another database has given a higher epoch", async () => {
+      const id = nextId();
+      const first = await uploaded(id, randomBytes(100));
+      // As with a clock an hour ahead.
+      await first.database.epochs.adopt(repositoryKey(HOST_URL, id), Date.now() + HOUR_MS);
+      await first.purge(id);
+      await first.queue.drain(60_000);
+      await putResponse(first.responses, id, KEY, randomBytes(200));
+      await (await opened(first, id)).close();
+      await first.queue.drain(60_000);
+      assert.equal((await first.manifest(id))?.responses.length, 1);
+      // It has not seen the manifest.
+      const other = await instance();
+      await other.start();
+      await other.purge(id);
+      await other.queue.drain(60_000);
+      assert.deepEqual((await other.manifest(id))?.responses, []);
+      assert.equal(await (await instance()).responses.open(id, KEY), undefined);
+      await first.manifest(id);
+      assert.equal(await first.responses.open(id, KEY), undefined, "it has read the manifest");
+    });
 
     it("a purge while the bucket is away counts here, and later there", async () => {
       const id = nextId();

@@ -77,14 +77,14 @@ export class BucketManifestStore implements ManifestStore {
     return await untilAborted(result.promise, signal);
   }
 
-  async reset(id: RepositoryId, epoch: number): Promise<void> {
+  async reset(id: RepositoryId, epoch: number): Promise<number> {
     const { epochs, reader } = this.#parts;
     // From now on no manifest of the old epoch is used here, also if the bucket is away.
     await epochs.adopt(id, epoch);
     const attempts = new Set<string>();
     for (let tries = 1; ; tries++) {
       const entry = await reader.readAgain(id);
-      if (entry.stored !== undefined && entry.stored.epoch >= epoch) return;
+      if (entry.stored !== undefined && entry.stored.epoch >= epoch) return entry.stored.epoch;
       const { generation, fence } = baseOf(entry, epoch, this.#now());
       const content = emptyAfter(
         [entry.stored, entry.newest].filter((each) => each !== undefined),
@@ -92,7 +92,7 @@ export class BucketManifestStore implements ManifestStore {
         this.#now(),
       );
       const sealed = this.#seal(id, { ...content, generation: generation + 1, epoch, fence });
-      if (await this.#put(id, entry, sealed, attempts)) return;
+      if (await this.#put(id, entry, sealed, attempts)) return epoch;
       await this.#pause(tries);
     }
   }

@@ -48,9 +48,12 @@ export interface ManifestStore {
   ): Promise<Manifest | undefined>;
   /**
    * Replaces the manifest by one of this higher epoch without objects. Their names become tombstones. A manifest with another
-   * key is replaced too. Does nothing if the bucket has this epoch already. @throws ObjectStoreError
+   * key is replaced too. Does nothing if the bucket has this epoch or a higher one already.
+   *
+   * @returns epoch of the manifest in the bucket
+   * @throws ObjectStoreError
    */
-  reset(id: RepositoryId, epoch: number): Promise<void>;
+  reset(id: RepositoryId, epoch: number): Promise<number>;
 }
 
 /** The repository was purged or removed while something was about to be written for it. */

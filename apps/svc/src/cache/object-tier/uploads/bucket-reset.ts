@@ -13,6 +13,8 @@ const LOOK_MS = 50;
 /** Epochs of the local data of repositories, see RepositoryEpochs. */
 export interface PurgeEpochs {
   of(id: RepositoryId): number;
+  /** Epoch in the database. @throws if it cannot be read */
+  stored(id: RepositoryId): Promise<number>;
   /** Begins the next epoch on every instance, which removes the local data. @throws if it cannot be stored */
   raise(owner: string, name: string): Promise<void>;
   /** Waits until the epochs of running removals count. */
@@ -75,7 +77,13 @@ export class BucketReset implements UploadKind {
     await epochs.settled();
     // The data was removed for another reason than a purge, which has raised the epoch already.
     if (epochs.of(id) <= epoch) await epochs.raise(id.owner, id.name);
-    await epochs.settled();
-    await manifests.reset(id, epochs.of(id));
+    for (;;) {
+      await epochs.settled();
+      const known = await epochs.stored(id);
+      const found = await manifests.reset(id, known);
+      if (found <= known) return;
+      // An instance with another database counts by another clock, so its manifest may be older than this purge.
+      await epochs.raise(id.owner, id.name);
+    }
   }
 }
