@@ -136,7 +136,12 @@ export class MirrorSync {
     await using folder = await sharing.stage(format);
     progress?.begin(bytesOf(missing));
     const onBytes = (count: number): void => progress?.add(count);
-    const staged = await downloadPacks(missing, { source, id, folder, signal, onBytes });
+    const staged = await downloadPacks(missing, { source, id, folder, signal, onBytes }).catch(
+      (error: unknown) => {
+        if (isLoss(error)) state.lose(missing);
+        throw error;
+      },
+    );
     signal.throwIfAborted();
     const result = await sharing.adopt({
       format,
@@ -171,7 +176,8 @@ export class MirrorSync {
     if (manifest !== undefined && manifest.epoch !== epoch) return false;
     const packs: ManifestPack[] = [];
     for (const pack of snapshot.packs) {
-      const named = known.find((each) => each.pack === pack.name);
+      // The code host may have given the same pack again, whose objects in the bucket are damaged.
+      const named = known.find((each) => each.pack === pack.name && !state.isLost(each));
       packs.push(named ?? (await uploads.upload(id, pack, signal)));
     }
     const change = this.#changeTo(id, manifest, packs, snapshot);
@@ -217,8 +223,7 @@ export class MirrorSync {
     const refs = [...refMap.values()];
     const isSame = (content: ManifestContent, as: Pick<ManifestContent, "packs" | "refs">): boolean =>
       isSamePacks(content.packs, as.packs) && isSameRefs(content.refs, as.refs);
-    const named = namesOf(adopted?.packs ?? []);
-    const added = packs.filter(({ pack }) => !named.has(pack));
+    const added = packs.filter((pack) => adopted?.packs.includes(pack) !== true);
     return (content) => {
       if (isSame(content, { packs, refs })) return content;
       if (!isSame(content, adopted ?? { packs: [], refs: [] })) return undefined;

@@ -25,10 +25,11 @@ export function bytesOf(packs: readonly ManifestPack[]): number {
 
 /** Whether two lists name the same objects. Their order saves time only. */
 export function isSamePacks(some: readonly ManifestPack[], others: readonly ManifestPack[]): boolean {
-  const keys = new Set(some.map(keyOf));
-  return some.length === others.length && others.every((pack) => keys.has(keyOf(pack)));
+  const keys = new Set(some.map(packKey));
+  return some.length === others.length && others.every((pack) => keys.has(packKey(pack)));
 }
 
-function keyOf({ pack, files }: ManifestPack): string {
+/** Text that tells the upload of a pack from every other one. */
+export function packKey({ pack, files }: ManifestPack): string {
   return `${pack} ${files.pack?.name}`;
 }

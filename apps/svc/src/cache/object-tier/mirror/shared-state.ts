@@ -1,7 +1,8 @@
 import type { RepackResult } from "@devplat/git-mirror";
 import type { Ref } from "@devplat/git-store";
 import { Serializer } from "@devplat/base/serializer";
-import type { Manifest } from "../manifest/manifest.ts";
+import type { Manifest, ManifestPack } from "../manifest/manifest.ts";
+import { packKey } from "./shared-packs.ts";
 
 /** Memory of one process about a mirror and its manifest. */
 export class SharedState {
@@ -11,9 +12,11 @@ export class SharedState {
   readonly pushes = new Serializer();
   /** Refs of the manifest that the mirror had adopted, or that was written with the refs of the mirror. */
   base: ReadonlyMap<string, Ref> | undefined;
-  /** Names of packs that this mirror has replaced, and that a manifest may still name. */
   /** Fencing number of the lease under which this instance may merge packs. */
   fence: number | undefined;
+  /** Uploads of packs that could not be read: objects of one of them are gone or damaged. */
+  #lost = new Set<string>();
+  /** Names of packs that this mirror has replaced, and that a manifest may still name. */
   #replaced = new Set<string>();
   #adopted: Pick<Manifest, "epoch" | "generation"> | undefined;
 
@@ -31,10 +34,20 @@ export class SharedState {
     this.#replaced = new Set();
   }
 
+  /** Packs of a manifest could not be read. They are uploaded again before they are named again. */
+  lose(packs: readonly ManifestPack[]): void {
+    this.#lost = this.#lost.union(new Set(packs.map(packKey)));
+  }
+
+  isLost(pack: ManifestPack): boolean {
+    return this.#lost.has(packKey(pack));
+  }
+
   /** The mirror has what the manifest has. */
   adopted({ epoch, generation, refs, packs }: Manifest): void {
     this.#adopted = { epoch, generation };
     this.base = new Map(refs.map((ref) => [ref.name, ref]));
+    this.#lost = this.#lost.intersection(new Set(packs.map(packKey)));
     this.#replaced = this.#replaced.intersection(new Set(packs.map(({ pack }) => pack)));
   }
 
@@ -47,5 +60,6 @@ export class SharedState {
     this.base = undefined;
     this.#adopted = undefined;
     this.#replaced = new Set();
+    this.#lost = new Set();
   }
 }
