@@ -223,7 +223,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     firstByteMs: settings.firstByteMs,
     stopping: stopping.signal,
   });
-  const reset = new RepositoryReset({ repositories, responses, mirrors, filler, faults, logger });
+  const reset = new RepositoryReset({ repositories, responses, local, mirrors, filler, faults, logger });
   const warmer =
     settings.warming &&
     new Warmer(settings.warming, {

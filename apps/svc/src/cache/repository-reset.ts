@@ -13,7 +13,9 @@ import type { ResponseStore } from "./responses/response-store.ts";
 export class RepositoryReset implements RefObserver {
   readonly #parts: {
     readonly repositories: RepositoryRegistry;
-    readonly responses: ResponseStore;
+    readonly responses: Pick<ResponseStore, "removeAll">;
+    /** Responses of this instance alone. */
+    readonly local: Pick<ResponseStore, "removeAll">;
     readonly mirrors: Mirrors;
     readonly filler: MirrorFiller;
     readonly faults: FaultLog;
@@ -22,7 +24,9 @@ export class RepositoryReset implements RefObserver {
 
   constructor(parts: {
     readonly repositories: RepositoryRegistry;
-    readonly responses: ResponseStore;
+    readonly responses: Pick<ResponseStore, "removeAll">;
+    /** Responses of this instance alone. */
+    readonly local: Pick<ResponseStore, "removeAll">;
     readonly mirrors: Mirrors;
     readonly filler: MirrorFiller;
     readonly faults: FaultLog;
@@ -31,14 +35,18 @@ export class RepositoryReset implements RefObserver {
     this.#parts = parts;
   }
 
-  /** Removes the stored responses if no known ref is left and no mirror can show whether history is shared. */
+  /**
+   * Removes the stored responses of this instance if no known ref is left and no mirror can show whether history is shared. Data
+   * in a bucket stays: other instances may have seen the refs between, and objects are served only if the new refs reach them.
+   */
   async refsShown(id: RepositoryId, identity: RepositoryIdentity): Promise<void> {
-    const { repositories, filler, logger } = this.#parts;
+    const { repositories, local, filler, logger } = this.#parts;
     const repository = repositories.of(id);
     // With objects in the mirror, the next fetch shows whether the new refs share history with them: see startAnew.
     if (identity !== "replaced" || (await filler.hasAny(repository))) return;
     logger.info({ repo: id.key }, "no known ref is left at the code host; stored responses are removed");
-    await this.removeResponses(repository);
+    repository.generation++;
+    if (isStorable(id)) await local.removeAll(id);
   }
 
   /** Removes all data because the name belongs to another repository now. */
