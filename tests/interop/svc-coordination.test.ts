@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Secret, silentLogger, systemClock } from "@devplat/base";
@@ -9,12 +8,11 @@ import { run, SVC_LAUNCHER, until } from "@devplat/testkit";
 import { Leases } from "../../apps/svc/src/coordination/leases.ts";
 import { openStore } from "../../apps/svc/src/storage/open-store.ts";
 import type { Store } from "../../apps/svc/src/storage/store.ts";
-import { InstancesStand, type Instance } from "./svc-instances-stand.ts";
+import { InstancesStand, shiftedClock, type Instance } from "./svc-instances-stand.ts";
 
 const TTL_MS = 1000;
 const HOUR_MS = 3_600_000;
 const EFFECT_MS = 2000;
-const SHIFTED_CLOCK = pathToFileURL(join(import.meta.dirname, "shifted-clock.ts")).href;
 
 describe("instances with clocks an hour apart on one Postgres", { timeout: 300_000 }, () => {
   let stand: InstancesStand;
@@ -22,9 +20,8 @@ describe("instances with clocks an hour apart on one Postgres", { timeout: 300_0
   let behind: Instance;
   before(async () => {
     stand = await InstancesStand.start();
-    const shifted = (ms: number) => ({ NODE_OPTIONS: `--import=${SHIFTED_CLOCK}`, SHIFT_MS: String(ms) });
-    ahead = await stand.addInstance("ahead", shifted(HOUR_MS));
-    behind = await stand.addInstance("behind", shifted(0));
+    ahead = await stand.addInstance("ahead", { env: shiftedClock(HOUR_MS) });
+    behind = await stand.addInstance("behind", { env: shiftedClock(0) });
   });
   after(async () => stand?.stop());
 

@@ -1,85 +1,179 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import {
+  freePort,
   gitEnvironment,
   repositories,
   run,
   startCodeHost,
   startPostgres,
+  startS3Proxy,
   startSvc,
   tempFolder,
+  until,
   type CodeHost,
   type Postgres,
+  type S3Proxy,
+  type S3Server,
   type Svc,
   type TempFolder,
 } from "@devplat/testkit";
+import { BucketReader } from "./svc-bucket-reader.ts";
 import { startTcpRelay, type TcpRelay } from "./tcp-relay.ts";
 
-const HOST_TOKEN = "ghp_plantedHostToken";
+export const HOST_TOKEN = "ghp_plantedHostToken";
+/** Encryption key of all instances, in hex. The key of manifests is derived from it. */
+export const ENCRYPTION_KEY = "5a".repeat(32);
+/** `cache.storage_path` with a bucket. */
+export const PREFIX = "fleet/one";
 
-/** An instance of the service, and its connection to the database. */
+const SHIFTED_CLOCK = pathToFileURL(join(import.meta.dirname, "shifted-clock.ts")).href;
+
+/** An instance of the service, and its connections to the database and to the bucket. */
 export interface Instance {
+  readonly name: string;
   readonly svc: Svc;
+  /** Before the database. It can be cut only if there is a Postgres. */
   readonly relay: TcpRelay;
-  /** Sends SIGKILL, and starts it again with the same folder when the returned function is called. */
-  kill(): () => Promise<Instance>;
+  /** Before the bucket; only with a bucket. */
+  readonly s3: S3Proxy;
+  /**
+   * Sends SIGKILL, and starts it again with the same folder and port when the returned function is called.
+   *
+   * @returns function that takes more environment variables
+   */
+  kill(): (env?: Readonly<Record<string, string>>) => Promise<Instance>;
 }
 
-/** Several instances on one Postgres, each with a cache folder of its own and a relay before the database. */
+export interface InstancesOptions {
+  /** Starts the server of the bucket that all instances share. Default: there is no bucket. */
+  readonly bucket?: () => Promise<S3Server>;
+  /** `sqlite`: each instance has a database of its own. Default: `postgres`, which all share. */
+  readonly database?: "postgres" | "sqlite";
+}
+
+export interface InstanceOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** The program to run. Default: the launcher of the sources. */
+  readonly program?: string;
+  readonly port?: number;
+}
+
+/** Several instances, each with a cache folder of its own, and relays before the database and the bucket. */
 export class InstancesStand {
   readonly host: CodeHost;
-  readonly postgres: Postgres;
   readonly folder: TempFolder;
-  readonly #dsn: string;
+  /** Folder of acme/widgets at the code host. */
+  readonly path: string;
+  readonly #postgres: Postgres | undefined;
+  readonly #dsn: string | undefined;
+  readonly #bucket: S3Server | undefined;
   readonly #instances = new Set<Instance>();
-  readonly #relays = new Set<TcpRelay>();
+  readonly #ended: { stop(): unknown }[] = [];
+  /** Sessions of an administrator. With one database all instances know the first. */
+  readonly #sessions = new Map<string, string>();
   #clones = 0;
-  admin = "";
 
-  private constructor(host: CodeHost, postgres: Postgres, folder: TempFolder, dsn: string) {
-    this.host = host;
-    this.postgres = postgres;
-    this.folder = folder;
-    this.#dsn = dsn;
+  private constructor(parts: {
+    readonly host: CodeHost;
+    readonly folder: TempFolder;
+    readonly path: string;
+    readonly postgres: Postgres | undefined;
+    readonly dsn: string | undefined;
+    readonly bucket: S3Server | undefined;
+  }) {
+    this.host = parts.host;
+    this.folder = parts.folder;
+    this.path = parts.path;
+    this.#postgres = parts.postgres;
+    this.#dsn = parts.dsn;
+    this.#bucket = parts.bucket;
   }
 
-  static async start(): Promise<InstancesStand> {
-    const [host, postgres, folder] = await Promise.all([
+  static async start({
+    bucket: startBucket,
+    database = "postgres",
+  }: InstancesOptions = {}): Promise<InstancesStand> {
+    const [host, postgres, bucket, folder] = await Promise.all([
       startCodeHost(),
-      startPostgres(),
+      database === "postgres" ? startPostgres() : undefined,
+      startBucket?.(),
       tempFolder("instances"),
     ]);
     host.addUser("alice", HOST_TOKEN);
-    await host.addRepository("acme", "widgets", { private: true, build: repositories.linear });
-    return new InstancesStand(host, postgres, folder, await postgres.createDatabase());
+    const { path } = await host.addRepository("acme", "widgets", {
+      private: true,
+      build: repositories.linear,
+    });
+    const dsn = await postgres?.createDatabase();
+    return new InstancesStand({ host, postgres, folder, dsn, bucket, path });
   }
 
-  async addInstance(name: string, env: Readonly<Record<string, string>> = {}): Promise<Instance> {
-    const dsn = new URL(this.#dsn);
+  get postgres(): Postgres {
+    assert.ok(this.#postgres !== undefined, "the stand has no Postgres");
+    return this.#postgres;
+  }
+
+  get bucket(): S3Server {
+    assert.ok(this.#bucket !== undefined, "the stand has no bucket");
+    return this.#bucket;
+  }
+
+  /** DSN of the common database, without a relay. */
+  get dsn(): string {
+    assert.ok(this.#dsn !== undefined, "the stand has no common database");
+    return this.#dsn;
+  }
+
+  /** Session of an administrator at the first instance. */
+  get admin(): string {
+    return [...this.#sessions.values()][0] ?? "";
+  }
+
+  /** @returns output of psql, without headers */
+  async sql(text: string): Promise<string> {
+    const { code, stdout, stderr } = await run("psql", ["-X", "-q", "-A", "-t", "-c", text, this.dsn]);
+    assert.equal(code, 0, stderr);
+    return stdout.trim();
+  }
+
+  async addInstance(name: string, options: InstanceOptions = {}): Promise<Instance> {
+    const dsn = new URL(this.#dsn ?? "postgres://127.0.0.1:9/none");
     const relay = await startTcpRelay(Number(dsn.port));
-    this.#relays.add(relay);
     dsn.port = String(relay.port);
+    const s3 = await startS3Proxy(this.#bucket?.endpoint ?? "http://127.0.0.1:9");
+    this.#ended.push(relay, s3);
+    const port = options.port ?? (await freePort());
     const svc = await startSvc({
       codeHost: this.host,
       dataDir: join(this.folder.path, name),
+      port,
+      ...(options.program !== undefined && { program: options.program }),
       env: {
-        SVC_DATABASE_DRIVER: "postgres",
-        SVC_DATABASE_DSN: dsn.href,
-        SVC_ENCRYPTION_KEY: "5a".repeat(32),
+        ...(this.#postgres !== undefined && {
+          SVC_DATABASE_DRIVER: "postgres",
+          SVC_DATABASE_DSN: dsn.href,
+        }),
+        ...(this.#bucket !== undefined && bucketEnvironment(this.#bucket, s3.endpoint)),
+        SVC_ENCRYPTION_KEY: ENCRYPTION_KEY,
         SVC_DEV_HOST_TOKEN: HOST_TOKEN,
-        ...env,
+        ...options.env,
       },
     });
-    if (this.admin === "") this.admin = await svc.signIn();
+    const owner = this.#postgres === undefined ? name : "";
+    if (!this.#sessions.has(owner)) this.#sessions.set(owner, await svc.signIn());
     const instance: Instance = {
+      name,
       svc,
       relay,
+      s3,
       kill: () => {
         svc.kill();
         this.#instances.delete(instance);
-        return async () => {
-          await svc.stop().catch(() => undefined);
-          return this.addInstance(name, env);
+        return async (env) => {
+          await this.#drop(instance);
+          return this.addInstance(name, { ...options, port, env: { ...options.env, ...env } });
         };
       },
     };
@@ -89,16 +183,22 @@ export class InstancesStand {
 
   async stop(): Promise<void> {
     await Promise.all([...this.#instances].map(async ({ svc }) => svc.stop()));
-    for (const relay of this.#relays) relay.stop();
-    await Promise.all([this.host.stop(), this.postgres.stop()]);
+    for (const each of this.#ended) await each.stop();
+    await Promise.all([this.host.stop(), this.#postgres?.stop(), this.#bucket?.stop()]);
     await this.folder.remove();
   }
 
-  async send(svc: Svc, method: string, path: string, body?: unknown, token = this.admin): Promise<Response> {
+  /** Ends an instance as a service manager does. */
+  async stopInstance(instance: Instance): Promise<void> {
+    this.#instances.delete(instance);
+    await this.#drop(instance);
+  }
+
+  async send(svc: Svc, method: string, path: string, body?: unknown, token?: string): Promise<Response> {
     return fetch(svc.url + path, {
       method,
       headers: {
-        authorization: `Bearer ${token}`,
+        authorization: `Bearer ${token ?? this.#sessionAt(svc)}`,
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -112,23 +212,95 @@ export class InstancesStand {
     return (text === "" ? undefined : JSON.parse(text)) as T;
   }
 
-  /** Lists acme/widgets. @returns its id */
-  async list(svc: Svc): Promise<string> {
-    const fields = { owner: "acme", name: "widgets" };
+  /** Lists a repository. @returns its id */
+  async list(svc: Svc, name = "widgets"): Promise<string> {
+    const fields = { owner: "acme", name };
     return (await this.call<{ id: string }>(svc, "POST", "/api/cached-repos", fields)).id;
   }
 
   /** Clones acme/widgets. @param token default: the one of the code host @returns how the fetch counted, or undefined if it failed */
   async clone(svc: Svc, token = HOST_TOKEN): Promise<"hit" | "miss" | "uncached" | undefined> {
     const before = await fetchCounts(svc);
-    const target = join(this.folder.path, `clone-${++this.#clones}`);
-    const url = `${svc.url.replace("://", `://x:${token}@`)}/acme/widgets.git`;
-    const { code } = await run("git", ["clone", "-q", "--mirror", url, target], { env: gitEnvironment() });
-    if (code !== 0) return undefined;
+    if ((await this.tryClone(addressOf(svc.url, "widgets", token), ["--mirror"])) === undefined)
+      return undefined;
     const after = await fetchCounts(svc);
     if (after.hit > before.hit) return "hit";
     return after.miss > before.miss ? "miss" : "uncached";
   }
+
+  /** Clones with stock git. @returns the new folder, or undefined if it failed */
+  async tryClone(address: string, args: readonly string[]): Promise<string | undefined> {
+    const target = join(this.folder.path, `clone-${++this.#clones}`);
+    const { code } = await run("git", ["clone", "-q", ...args, address, target], { env: gitEnvironment() });
+    return code === 0 ? target : undefined;
+  }
+
+  /** Number of fetches that the code host got. */
+  fetches(): number {
+    return this.host.calls.filter(({ command }) => command === "fetch").length;
+  }
+
+  /** The caller must close it. */
+  bucketReader(): BucketReader {
+    return new BucketReader({
+      server: this.bucket,
+      hostUrl: this.host.url,
+      prefix: PREFIX,
+      encryptionKey: ENCRYPTION_KEY,
+      folder: this.folder.path,
+    });
+  }
+
+  /** Waits until the bucket has what an instance has of a repository. */
+  async uploaded({ svc }: Instance, name = "widgets"): Promise<void> {
+    await until(async () => {
+      const listed = await this.call<
+        { name: string; stats: { bucket: { size_bytes: number | null; waiting: number } | null } }[]
+      >(svc, "GET", "/api/cached-repos");
+      const bucket = listed.find((each) => each.name === name)?.stats.bucket;
+      return bucket?.waiting === 0 && (bucket.size_bytes ?? 0) > 0;
+    });
+  }
+
+  /** Waits until an instance uses the bucket and the database. */
+  async ready({ svc }: Instance): Promise<void> {
+    await until(
+      async () => (await (await fetch(`${svc.url}/readyz`)).text()) === "ready\n",
+      () => svc.log().slice(-2000),
+    );
+  }
+
+  async #drop({ svc, relay, s3 }: Instance): Promise<void> {
+    await svc.stop().catch(() => undefined);
+    relay.stop();
+    await s3.stop();
+  }
+
+  #sessionAt({ dataDir }: Svc): string {
+    return this.#sessions.get(dataDir.slice(this.folder.path.length + 1)) ?? this.admin;
+  }
+}
+
+/** Settings of an instance whose wall clock is ahead. @param ms may be negative */
+export function shiftedClock(ms: number): Record<string, string> {
+  return { NODE_OPTIONS: `--import=${SHIFTED_CLOCK}`, SHIFT_MS: String(ms) };
+}
+
+/** Settings with which an instance uses the bucket. @param endpoint of the server or a proxy before it */
+export function bucketEnvironment(bucket: S3Server, endpoint: string): Record<string, string> {
+  return {
+    SVC_CACHE_OBJECT_BUCKET: bucket.bucket,
+    SVC_CACHE_OBJECT_REGION: bucket.region,
+    SVC_CACHE_OBJECT_ENDPOINT: endpoint,
+    SVC_CACHE_OBJECT_ACCESS_KEY_ID: bucket.accessKeyId,
+    SVC_CACHE_OBJECT_SECRET_ACCESS_KEY: bucket.secretAccessKey,
+    SVC_CACHE_STORAGE_PATH: PREFIX,
+  };
+}
+
+/** Address of a repository of acme for git. */
+export function addressOf(url: string, name: string, token = HOST_TOKEN): string {
+  return `${url.replace("://", `://x:${token}@`)}/acme/${name}.git`;
 }
 
 async function fetchCounts({ metricsUrl }: Svc): Promise<{ hit: number; miss: number }> {

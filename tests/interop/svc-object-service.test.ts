@@ -20,10 +20,10 @@ import {
   type Svc,
   type SvcOptions,
 } from "@devplat/testkit";
+import { ENCRYPTION_KEY, HOST_TOKEN, bucketEnvironment } from "./svc-instances-stand.ts";
 
 /** Share of the time of loops. */
 const SHARE = 0.02;
-const HOST_TOKEN = "ghp_plantedHostToken";
 
 describe("the service with a bucket", { timeout: 480_000 }, () => {
   let host: CodeHost;
@@ -51,14 +51,9 @@ describe("the service with a bucket", { timeout: 480_000 }, () => {
       codeHost: host,
       ...options,
       env: {
-        SVC_ENCRYPTION_KEY: "5a".repeat(32),
+        SVC_ENCRYPTION_KEY: ENCRYPTION_KEY,
         SVC_DEV_HOST_TOKEN: HOST_TOKEN,
-        SVC_CACHE_OBJECT_BUCKET: server.bucket,
-        SVC_CACHE_OBJECT_REGION: server.region,
-        SVC_CACHE_OBJECT_ENDPOINT: proxy.endpoint,
-        SVC_CACHE_OBJECT_ACCESS_KEY_ID: server.accessKeyId,
-        SVC_CACHE_OBJECT_SECRET_ACCESS_KEY: server.secretAccessKey,
-        SVC_CACHE_STORAGE_PATH: "fleet/one",
+        ...bucketEnvironment(server, proxy.endpoint),
         ...options.env,
       },
     });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
 import { postgresFolder } from "./peer-programs.ts";
-import { startPeer } from "./peer.ts";
+import { startPeer, type Peer } from "./peer.ts";
 import { run } from "./process.ts";
 import { tempFolder } from "./temp-folder.ts";
 
@@ -11,16 +11,31 @@ import { tempFolder } from "./temp-folder.ts";
 export interface Postgres {
   /** URL of the database `postgres`, with all rights and no password. */
   readonly dsn: string;
+  /** Id of the server process. It is another one after {@link restart}. */
   readonly pid: number;
   /** The certificate that it shows, which is its own authority (PEM), good for 127.0.0.1; only with `tls`. */
   readonly caFile: string | undefined;
   /** Makes an empty database and resolves with its DSN. */
   createDatabase(): Promise<string>;
+  /**
+   * Ends the server; the data stays.
+   *
+   * @param signal default: SIGINT, its fast shutdown. SIGTERM waits for the clients to leave, SIGQUIT does not even close files.
+   */
+  goAway(signal?: NodeJS.Signals): Promise<void>;
+  /** Starts the server again on the same port. */
+  restart(): Promise<void>;
+  /** Stops all its processes (SIGSTOP): connections stay open, and nothing responds. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   stop(): Promise<void>;
 }
 
 /** The operating-system user that Debian's package makes; Postgres refuses to run as root. */
 const SERVER_USER = "postgres";
+
+/** SIGTERM would wait for the clients to leave. */
+const FAST_SHUTDOWN = "SIGINT";
 
 export interface PostgresOptions {
   /** Whether it speaks TLS too. Default false. */
@@ -58,41 +73,45 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   }
   const caFile = options.tls === true ? await makeCertificate(folder.path, as, env) : undefined;
   let port = 0;
-  const peer = await startPeer("Postgres", async () => {
-    port = await freePort();
-    const settings = {
-      listen_addresses: "127.0.0.1",
-      port,
-      unix_socket_directories: folder.path,
-      fsync: "off",
-      synchronous_commit: "off",
-      full_page_writes: "off",
-      max_connections: 50,
-      shared_buffers: "16MB",
-      ...(caFile !== undefined && {
-        ssl: "on",
-        ssl_cert_file: caFile,
-        ssl_key_file: caFile.replace(/crt$/, "key"),
-      }),
-    };
-    const [command, args] = as([
-      join(programs, "postgres"),
-      "-D",
-      data,
-      ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
-    ]);
-    return {
-      command,
-      args,
-      options: { env, cwd: folder.path },
-      isReady: (output) => output.includes("ready to accept connections"),
-    };
-  });
+  const start = (choose: () => Promise<number>): Promise<Peer> =>
+    startPeer("Postgres", async () => {
+      port = await choose();
+      const settings = {
+        listen_addresses: "127.0.0.1",
+        port,
+        unix_socket_directories: folder.path,
+        fsync: "off",
+        synchronous_commit: "off",
+        full_page_writes: "off",
+        max_connections: 50,
+        shared_buffers: "16MB",
+        ...(caFile !== undefined && {
+          ssl: "on",
+          ssl_cert_file: caFile,
+          ssl_key_file: caFile.replace(/crt$/, "key"),
+        }),
+      };
+      const [command, args] = as([
+        join(programs, "postgres"),
+        "-D",
+        data,
+        ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+      ]);
+      return {
+        command,
+        args,
+        options: { env, cwd: folder.path },
+        isReady: (output) => output.includes("ready to accept connections"),
+      };
+    });
+  let peer = await start(freePort);
   const dsnOf = (database: string): string => `postgres://postgres@127.0.0.1:${port}/${database}`;
   let databases = 0;
   return {
     dsn: dsnOf("postgres"),
-    pid: peer.pid,
+    get pid() {
+      return peer.pid;
+    },
     caFile,
     async createDatabase() {
       const name = `test_${++databases}`;
@@ -106,12 +125,37 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       }
       return dsnOf(name);
     },
+    async goAway(signal = FAST_SHUTDOWN) {
+      await peer.stop(signal);
+    },
+    async restart() {
+      await peer.stop(FAST_SHUTDOWN);
+      peer = await start(() => Promise.resolve(port));
+    },
+    pause: async () => signalServer(peer.pid, "SIGSTOP"),
+    resume: async () => signalServer(peer.pid, "SIGCONT"),
     async stop() {
-      // SIGINT is Postgres's fast shutdown: SIGTERM would wait for the clients to leave.
-      await peer.stop("SIGINT");
+      // A paused server does not end.
+      await signalServer(peer.pid, "SIGCONT");
+      await peer.stop(FAST_SHUTDOWN);
       await folder.remove();
     },
   };
+}
+
+/** Its children are leaders of groups of their own. First the server itself, so that it makes no further ones. */
+async function signalServer(pid: number, signal: NodeJS.Signals): Promise<void> {
+  const send = (each: number): void => {
+    try {
+      process.kill(each, signal);
+    } catch (error) {
+      // It has ended.
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  };
+  send(pid);
+  const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(pid)]);
+  for (const line of stdout.split("\n").filter((each) => each.trim() !== "")) send(Number(line));
 }
 
 /** Made as the user of the server, who alone may read the key. */

@@ -195,7 +195,7 @@ describe("MirrorSync", () => {
     ["other", 3],
     ["the same", 2],
   ] as const) {
-    it(`wrong bytes change nothing, and the next push of a mirror with ${title} packs replaces them`, async () => {
+    it(`wrong bytes change nothing, and a push of ${title} packs replaces them`, async () => {
       const a = open();
       await fill(a, undefined, 2);
       await a.sync.push(ID, signal);

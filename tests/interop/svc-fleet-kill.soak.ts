@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { loopSeconds, startVersityGateway } from "@devplat/testkit";
+import { assertFenced, bucketFence, databaseFence } from "./svc-fleet-fence.ts";
+import { fleetKillLoop } from "./svc-fleet-kill-loop.ts";
+import { InstancesStand } from "./svc-instances-stand.ts";
+
+const SHARE = 0.2;
+/** A lease lasts for 30 seconds. */
+const PAUSE_MS = 35_000;
+
+describe("three instances over one bucket, for long", () => {
+  for (const [database, minKills] of [
+    ["postgres", 200],
+    ["sqlite", 50],
+  ] as const) {
+    it(`at least ${minKills} times kill -9 at random moments, with ${database}`, async () => {
+      const result = await fleetKillLoop({ database }, { minKills, seconds: loopSeconds(SHARE) });
+      process.stderr.write(`${database} ${JSON.stringify(result)}\n`);
+      assert.ok(result.kills >= minKills && result.brokenOff > 0 && result.right > result.kills);
+      for (const part of ["pauses", "purges", "lostDisks", "fence", "evictedMirrors"] as const)
+        assert.ok(result[part] > 0, part);
+    });
+  }
+
+  for (const database of ["postgres", "sqlite"] as const) {
+    it(`a maintainer that is paused past its lease writes nothing late, with ${database}`, async () => {
+      const stand = await InstancesStand.start({ bucket: startVersityGateway, database });
+      const reader = stand.bucketReader();
+      try {
+        const [maintainer, successor] = [await stand.addInstance("a"), await stand.addInstance("b")];
+        for (const each of [maintainer, successor]) await stand.ready(each);
+        await stand.list(maintainer.svc);
+        if (database === "sqlite") await stand.list(successor.svc);
+        await assertFenced({
+          stand,
+          reader,
+          maintainer,
+          successor,
+          pass: async () => sleep(PAUSE_MS),
+          fence: async () => (database === "sqlite" ? bucketFence(reader) : databaseFence(stand)),
+        });
+      } finally {
+        await reader.close();
+        await stand.stop();
+      }
+    });
+  }
+});
