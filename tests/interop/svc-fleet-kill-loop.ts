@@ -24,6 +24,8 @@ const BIG = { blobs: 2, bytes: 700_000 };
 const PAUSE_SHARE = 0.15;
 /** Clocks of instances that start again. With the last one, mirrors are unused since an hour, so they are evicted. */
 const CLOCKS_MS = [0, 0, -600_000, 7_200_000];
+/** Kills between two lines about the progress. */
+const REPORT_KILLS = 25;
 const PURGE_SHARE = 0.1;
 const LOST_DISK_SHARE = 0.25;
 
@@ -145,6 +147,7 @@ export async function fleetKillLoop(
       }
       for (const outcome of await works) if (outcome.status === "rejected") throw outcome.reason;
       await checkBucket();
+      if (count.kills % REPORT_KILLS === 0) process.stderr.write(`${JSON.stringify(count)}\n`);
     }
     await checkLast();
     return { ...count, generations, fence, evictedMirrors };
