@@ -1,9 +1,14 @@
-/** Clones through the service while its cache is on a disk that is too small: `DISK`. Tells in JSON what happened. */
+/**
+ * Clones through the service while its cache is on a disk that is too small: `DISK`. With `BUCKET`, the name of an S3 server, the
+ * data is in a bucket already. Tells in JSON what happened.
+ */
 import { appendFile, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
-import { repositories } from "@devplat/testkit";
+import { repositories, startCodeHost } from "@devplat/testkit";
+import { S3_SERVERS, startTestBucket } from "../../apps/svc/src/cache/object-tier/bucket.test-kit.ts";
 import { contentOf, startStand } from "./svc-git-stand.ts";
+import { startObjectStand } from "./svc-object-stand.ts";
 
 /** Results of the clones at one moment. */
 export interface FullDisk {
@@ -16,13 +21,26 @@ export interface FullDisk {
   readonly stored: number;
 }
 
-const [disk = ""] = process.argv.slice(2);
+const [disk = "", bucketServer] = process.argv.slice(2);
 const storagePath = join(disk, "cache");
 const ballast = join(disk, "ballast");
-const stand = await startStand({ storagePath });
-const { path } = await stand.codeHost.addRepository("org", "one", {
+const codeHost = await startCodeHost();
+const { path } = await codeHost.addRepository("org", "one", {
   build: (dir) => repositories.bigBlobs(dir, { blobs: 3, bytes: 2 ** 20 }),
 });
+const startServer = S3_SERVERS.find(([name]) => name === bucketServer)?.[1];
+const bucket = startServer && (await startTestBucket(startServer));
+if (bucket !== undefined) {
+  // Another instance has room, and has uploaded response and packs.
+  const other = await startObjectStand({ bucket, codeHost, writer: "w2" });
+  other.list("org", "one");
+  for (const to of ["a", "b", "c"]) await other.git(["clone", "-q", "--mirror", `${other.url}/org/one`, to]);
+  await other.uploaded();
+  await other.stop();
+}
+const stand = await (bucket === undefined
+  ? startStand({ storagePath, codeHost })
+  : startObjectStand({ bucket, storagePath, codeHost }));
 stand.list("org", "one");
 const content = await contentOf(path);
 
@@ -71,4 +89,6 @@ await rm(ballast);
 const room = await moment();
 process.stdout.write(JSON.stringify({ part, nothing, room }));
 await stand.stop();
+await bucket?.stop();
+await codeHost.stop();
 process.exit(0);

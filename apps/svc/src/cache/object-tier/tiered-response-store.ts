@@ -247,6 +247,8 @@ export class TieredResponseStore implements ResponseStore {
 
   #ended(id: RepositoryId, key: string, object: StoredObject, end: HydrationEnd): void {
     const { bucket, faults, work } = this.#parts;
+    if (end.kind === "unstored")
+      return faults.once({ id }, end.error, "a response from the bucket cannot be kept on the disk");
     if (end.kind !== "failed") return;
     const { error } = end;
     const isBad = error instanceof ObjectStoreError && (error.code === "damaged" || error.code === "missing");

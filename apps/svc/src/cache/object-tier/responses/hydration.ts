@@ -5,6 +5,8 @@ import { Notifier } from "../../coalescing/notifier.ts";
 
 /** Pieces that stay in memory for readers that keep up: one that is sent, and the next one. */
 const RECENT_PIECES = 2;
+/** Bytes in memory that the download may be ahead of its slowest reader, if they cannot be written to the disk. */
+const MAX_AHEAD_BYTES = 4 * 1024 * 1024;
 /** Part of the response after which the download goes on without readers: to begin again would cost more than the rest. */
 const WORTH_FINISHING = 0.5;
 
@@ -27,13 +29,16 @@ interface Piece {
 /** Result of a hydration. */
 export type HydrationEnd =
   | { readonly kind: "stored" }
+  /** The readers got the whole response, but the disk could not keep it. */
+  | { readonly kind: "unstored"; readonly error: unknown }
   /** The repository was purged, the service stops, or nobody wanted the response any more. */
   | { readonly kind: "ended" }
   | { readonly kind: "failed"; readonly error: unknown };
 
 /**
  * The download of a response from the bucket, for all requests that want it. It goes to the local store as fast as it
- * arrives. Readers follow at their own speed: with the pieces as they arrive, or from the local copy.
+ * arrives. Readers follow at their own speed: with the pieces as they arrive, or from the local copy. If the disk fails, the
+ * rest goes through memory, at the speed of the slowest reader.
  */
 export class Hydration {
   readonly #parts: HydrationParts;
@@ -44,7 +49,12 @@ export class Hydration {
   #recent: readonly Piece[] = [];
   #received = 0;
   #written = 0;
-  #readers = 0;
+  /** Readers, with the position from which each one still needs the response. */
+  readonly #readers = new Set<{ position: number }>();
+  /** End of the last piece that is no longer in memory. */
+  #dropped = 0;
+  /** Fault of the disk, after which nothing is written. */
+  #diskFault: { readonly error: unknown } | undefined;
   /** The download is over. */
   #isOver = false;
   #isClosed = false;
@@ -57,7 +67,8 @@ export class Hydration {
 
   /** Whether a new reader can get the whole response. */
   get isJoinable(): boolean {
-    return this.#state !== "failed" && !this.#isClosed && !this.#controller.signal.aborted;
+    if (this.#state === "failed" || this.#isClosed || this.#controller.signal.aborted) return false;
+    return this.#diskFault === undefined || this.#dropped <= this.#readable();
   }
 
   /** Ends the download, and its readers. */
@@ -70,18 +81,19 @@ export class Hydration {
   async run(stopping: AbortSignal): Promise<HydrationEnd> {
     const signal = AbortSignal.any([this.#controller.signal, stopping]);
     let isStored = false;
+    signal.addEventListener("abort", () => this.#changed.notify(), { once: true });
     try {
       await this.#copy(signal);
       this.#state = "complete";
       this.#changed.notify();
-      if (this.#parts.isCurrent()) {
-        await this.#pending?.commit(this.#sums.finish());
-        isStored = true;
+      if (this.#parts.isCurrent() && this.#diskFault === undefined) {
+        await this.#onDisk(async () => this.#pending?.commit(this.#sums.finish()));
+        isStored = this.#diskFault === undefined;
       }
+      if (this.#diskFault !== undefined) return { kind: "unstored", error: this.#diskFault.error };
       return isStored ? { kind: "stored" } : { kind: "ended" };
     } catch (error) {
-      // A copy that cannot be committed is complete for its readers.
-      if (this.#state === "running") this.#state = "failed";
+      this.#state = "failed";
       this.#cause = error;
       this.#changed.notify();
       return signal.aborted ? { kind: "ended" } : { kind: "failed", error };
@@ -94,16 +106,22 @@ export class Hydration {
 
   /** A view of the response for one request. Its slices arrive when they are downloaded. */
   join(): StoredResponse {
-    this.#readers++;
+    const reader = { position: 0 };
+    this.#readers.add(reader);
     let isOpen = true;
     return {
       size: this.#parts.size,
       source: "object",
       crowded: () => false,
-      slice: async (offset) => await this.#slice(offset),
+      slice: async (offset) => {
+        reader.position = offset;
+        if (this.#diskFault !== undefined) this.#prune();
+        return await this.#slice(offset);
+      },
       close: async () => {
         if (!isOpen) return;
         isOpen = false;
+        this.#readers.delete(reader);
         await this.#leave();
       },
     };
@@ -111,20 +129,59 @@ export class Hydration {
 
   async #copy(signal: AbortSignal): Promise<void> {
     const { size, download, create } = this.#parts;
-    const pending = (this.#pending = await create());
+    await this.#onDisk(async () => (this.#pending = await create()));
     for await (const bytes of download(signal)) {
       signal.throwIfAborted();
       const offset = this.#received;
       this.#sums.push(bytes);
       this.#received += bytes.length;
-      this.#recent = [...this.#recent.slice(1 - RECENT_PIECES), { offset, bytes }];
+      this.#recent = [...this.#recent, { offset, bytes }];
+      this.#prune();
       this.#changed.notify();
-      await pending.write([bytes], offset);
-      this.#written = this.#received;
-      this.#changed.notify();
+      if (this.#diskFault === undefined) {
+        await this.#onDisk(async () => {
+          await this.#pending?.write([bytes], offset);
+          this.#written = this.#received;
+        });
+        this.#changed.notify();
+      }
+      while (this.#isAhead() && !signal.aborted) await this.#changed.wait();
     }
     signal.throwIfAborted();
     if (this.#received !== size) throw new StoredDataDamaged("a response in the bucket has another length");
+  }
+
+  /** Does something on the disk. Its failure is kept, and ends nothing. */
+  async #onDisk(action: () => Promise<unknown>): Promise<void> {
+    try {
+      await action();
+    } catch (error) {
+      this.#diskFault = { error };
+    }
+  }
+
+  /** Removes pieces from memory that no reader needs, or that can be read from the local copy. */
+  #prune(): void {
+    const needed =
+      this.#diskFault === undefined
+        ? Math.min(this.#written, this.#recent.at(-RECENT_PIECES)?.offset ?? 0)
+        : Math.max(this.#readable(), Math.min(this.#received, ...this.#positions()));
+    const kept = this.#recent.filter(({ offset, bytes }) => offset + bytes.length > needed);
+    const last = this.#recent.at(this.#recent.length - kept.length - 1);
+    if (last === undefined || kept.length === this.#recent.length) return;
+    this.#dropped = last.offset + last.bytes.length;
+    this.#recent = kept;
+    this.#changed.notify();
+  }
+
+  *#positions(): Iterable<number> {
+    for (const { position } of this.#readers) yield position;
+  }
+
+  /** Whether the download must wait for its readers. Without any, it ends. */
+  #isAhead(): boolean {
+    if (this.#diskFault === undefined || this.#readers.size === 0) return false;
+    return this.#recent.reduce((sum, { bytes }) => sum + bytes.length, 0) >= MAX_AHEAD_BYTES;
   }
 
   async #slice(offset: number): Promise<Slice> {
@@ -146,20 +203,21 @@ export class Hydration {
 
   /** Bytes that can be read from the local copy: whole slices, because they are kept in memory by their number. */
   #readable(): number {
-    return this.#state === "complete" ? this.#written : this.#written - (this.#written % FILE_SLICE_BYTES);
+    const isWhole = this.#state === "complete" && this.#diskFault === undefined;
+    return isWhole ? this.#written : this.#written - (this.#written % FILE_SLICE_BYTES);
   }
 
   async #leave(): Promise<void> {
-    this.#readers--;
-    const isWorthIt = this.#received >= this.#parts.size * WORTH_FINISHING;
-    if (this.#readers === 0 && this.#state === "running" && !isWorthIt)
+    const isWorthIt = this.#diskFault === undefined && this.#received >= this.#parts.size * WORTH_FINISHING;
+    if (this.#diskFault !== undefined) this.#prune();
+    if (this.#readers.size === 0 && this.#state === "running" && !isWorthIt)
       this.abort(new Error("no request waits for the response"));
     await this.#closeIfUnused();
   }
 
   /** A reader that comes later would read from a closed file, so there is none after this. */
   async #closeIfUnused(): Promise<void> {
-    if (!this.#isOver || this.#readers > 0 || this.#isClosed) return;
+    if (!this.#isOver || this.#readers.size > 0 || this.#isClosed) return;
     this.#isClosed = true;
     this.#recent = [];
     await this.#pending?.close();
