@@ -79,6 +79,7 @@ export async function assembleObjectStorage(options: ObjectStorageOptions): Prom
           uploadParallel: cache.object_upload_parallel,
           queueBytes: cache.object_queue_mb * MEGABYTE,
           maintainer,
+          deletesWithCondition: () => deletesWithCondition(bucket.store.state),
         },
         inputs,
       ),
@@ -102,6 +103,13 @@ export async function localLimit({ cache }: Config, folder: string): Promise<num
   if (cache.local_max_size_mb !== undefined) return cache.local_max_size_mb * MEGABYTE;
   const { blocks, bsize } = await statfs(folder);
   return blocks * bsize * DISK_SHARE;
+}
+
+function deletesWithCondition(state: BucketState): boolean {
+  if (state.kind !== "usable") return false;
+  return state.abilities.rows.some(
+    ({ ability, result }) => ability === "delete with If-Match" && result === "yes",
+  );
 }
 
 function requireUsable(state: BucketState): void {

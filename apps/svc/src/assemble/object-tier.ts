@@ -44,8 +44,8 @@ export interface ObjectTierSettings {
   readonly maintainer?: Maintainer | undefined;
   /** Milliseconds between two reads of the manifests of repositories in use. Default 30 seconds. */
   readonly readIntervalMs?: number;
-  /** Whether the store honours `If-Match` at a delete. Default false. */
-  readonly deletesWithCondition?: boolean;
+  /** Whether the store honours `If-Match` at a delete, as far as it was probed. Default: it does not. */
+  readonly deletesWithCondition?: () => boolean;
 }
 
 /** Builds the bucket behind the local cache. */
@@ -113,7 +113,7 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
       faults,
       clock,
     },
-    { deletesWithCondition: settings.deletesWithCondition === true },
+    { deletesWithCondition: settings.deletesWithCondition },
   );
   const uses = new ResponseUses(bucket, faults, clock);
   const responses = new TieredResponseStore({

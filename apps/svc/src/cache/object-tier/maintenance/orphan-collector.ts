@@ -37,8 +37,8 @@ export interface OrphanCollectorParts {
 }
 
 export interface OrphanCollectorOptions {
-  /** Whether the store honours `If-Match` at a delete. Default false. */
-  readonly deletesWithCondition?: boolean;
+  /** Whether the store honours `If-Match` at a delete, as far as it was probed. Default: it does not. */
+  readonly deletesWithCondition?: (() => boolean) | undefined;
 }
 
 /** Result of a run for one repository. */
@@ -203,7 +203,7 @@ export class OrphanCollector {
     const { store } = this.#parts;
     try {
       const condition =
-        this.#options.deletesWithCondition === true
+        this.#options.deletesWithCondition?.() === true
           ? { ifMatch: (await store.head(key, { signal })).etag }
           : {};
       await store.delete(key, { signal, ...condition });

@@ -215,7 +215,7 @@ for (const [server, start] of S3_SERVERS) {
           faults: { once: () => assert.fail() },
           clock: { now: Date.now, monotonic: () => performance.now(), sleep: () => Promise.resolve() },
         },
-        { deletesWithCondition: server === "versitygw" },
+        { deletesWithCondition: () => server === "versitygw" },
       );
       const keys = async (): Promise<Set<string>> => {
         const { entries } = await store.list(a.names.folder(id));
