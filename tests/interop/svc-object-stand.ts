@@ -1,6 +1,6 @@
 import { CircuitBreaker, type ObjectStore } from "@devplat/object-store";
 import { tempFolder, until, type CodeHost, type S3Server } from "@devplat/testkit";
-import { silentLogger } from "@devplat/base";
+import { silentLogger, systemClock } from "@devplat/base";
 import { RepositoryEpochs } from "../../apps/svc/src/coordination/repository-epochs.ts";
 import { memoryStore } from "../../apps/svc/src/storage/memory.test-kit.ts";
 import { repositoryId } from "../../apps/svc/src/access/repository-id.ts";
@@ -13,6 +13,8 @@ import { startStand, type Stand, type StandOptions } from "./svc-git-stand.ts";
 
 const MEGABYTE = 2 ** 20;
 const HOUR_MS = 3_600_000;
+/** Milliseconds between two reads of manifests, in place of 30 seconds. */
+const FOLLOW_MS = 200;
 
 /** A stand with a bucket behind its cache, and uploads that run. */
 export interface ObjectStand extends Stand {
@@ -80,7 +82,10 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
         },
         inputs,
       );
-      follow = async () => tier.mirrors.readManifests(end.signal);
+      follow = async () => {
+        await systemClock.sleep(FOLLOW_MS / 2);
+        await tier.mirrors.readManifests(end.signal, FOLLOW_MS);
+      };
       read = async (name) => manifests.current(repositoryId("org", name));
       waiting = () =>
         inputs.policies

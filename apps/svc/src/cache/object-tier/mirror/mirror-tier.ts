@@ -81,14 +81,16 @@ export class MirrorTier {
   /**
    * Reads the manifests of repositories in use. Their mirrors get new packs of other instances, and a higher epoch removes
    * local data. No request waits for it. Never rejects.
+   *
+   * @param intervalMs a manifest that was read within half of it is not read again. Default: that of {@link run}
    */
-  async readManifests(signal: AbortSignal): Promise<void> {
+  async readManifests(signal: AbortSignal, intervalMs = this.#readIntervalMs): Promise<void> {
     const { repositories, clock, faults } = this.#parts;
     const since = clock.now() - IN_USE_MS;
     for (const { id, lastFetchAt } of repositories.all()) {
       if (lastFetchAt === undefined || lastFetchAt < since || signal.aborted) continue;
       try {
-        await this.#readManifest(id, signal);
+        await this.#readManifest(id, signal, intervalMs);
       } catch (error) {
         if (!signal.aborted) faults.once({ id }, error, "the manifest of a repository cannot be followed");
       }
@@ -100,13 +102,13 @@ export class MirrorTier {
     await this.#parts.hydrations.settled();
   }
 
-  async #readManifest(id: RepositoryId, signal: AbortSignal): Promise<void> {
+  async #readManifest(id: RepositoryId, signal: AbortSignal, intervalMs: number): Promise<void> {
     const { manifests, sync, mirrors, queue } = this.#parts;
-    await manifests.current(id, { maxAgeMs: this.#readIntervalMs / 2, signal });
+    await manifests.current(id, { maxAgeMs: intervalMs / 2, signal });
     // An empty mirror is brought up to date when a request needs it.
     const contents = await mirrors.of(id).sharing.contents();
     if (contents === undefined) return;
-    const { manifest } = await sync.pull(id, { maxAgeMs: this.#readIntervalMs, signal });
+    const { manifest } = await sync.pull(id, { maxAgeMs: intervalMs, signal });
     const named = new Set(manifest?.packs.map(({ pack }) => pack));
     // The job for its packs was lost, or the bucket is new.
     if (contents.packs.difference(named).size > 0) queue.add(mirrorJob(id));
