@@ -58,10 +58,6 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     load: () => import("../e2e/object.ts"),
     code: [...SERVING, "apps/svc/src/cache/object-tier", "packages/object-store/src"],
   },
-  instances: {
-    load: () => import("../e2e/instances.ts"),
-    code: [...SERVING, "apps/svc/src/coordination", "apps/svc/src/storage"],
-  },
   overload: { load: () => import("../e2e/overload.ts"), code: SERVING, svc: true },
   concurrent: { load: () => import("../e2e/concurrent.ts"), code: SERVING, svc: true },
   "many-refs": { load: () => import("../e2e/many-refs.ts"), code: SERVING, svc: true },
