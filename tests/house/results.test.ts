@@ -23,7 +23,6 @@ const WITHOUT_RECORD = new Set([
   "agent-volumes",
   "agent-web",
   "api-proxy",
-  "clone",
   "concurrent",
   "fill",
   "git-store-index-pack",
