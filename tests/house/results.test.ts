@@ -23,7 +23,6 @@ const WITHOUT_RECORD = new Set([
   "agent-volumes",
   "agent-web",
   "api-proxy",
-  "concurrent",
   "fill",
   "git-store-index-pack",
   "git-store-serve",
