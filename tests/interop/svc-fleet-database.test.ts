@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { gitEnvironment, run, startVersityGateway, until } from "@devplat/testkit";
 import type { BucketReader } from "./svc-bucket-reader.ts";
-import { assertFenced, databaseFence } from "./svc-fleet-fence.ts";
+import { assertFencedFleet } from "./svc-fleet-fence.ts";
 import { contentOf } from "./svc-git-stand.ts";
 import { InstancesStand, addressOf, type Instance } from "./svc-instances-stand.ts";
 
@@ -100,17 +100,12 @@ describe("two instances on one bucket whose Postgres fails", { timeout: 300_000 
       assert.equal(fsck.code, 0, fsck.stderr);
     }
   });
+});
 
+describe("two instances on one bucket and one Postgres", { timeout: 300_000 }, () => {
   it("a paused maintainer writes nothing over the packs of its successor", async () => {
-    const [maintainer, successor] = instances as [Instance, Instance];
-    await assertFenced({
-      stand,
-      reader,
-      maintainer,
-      successor,
-      // As if half a minute passed.
-      pass: async () => void (await stand.sql("UPDATE leases SET expires_at = 0 WHERE name LIKE 'packs %'")),
-      fence: async () => databaseFence(stand),
-    });
+    // As if half a minute passed.
+    const expire = "UPDATE leases SET expires_at = 0 WHERE name LIKE 'packs %'";
+    await assertFencedFleet("postgres", async (stand) => void (await stand.sql(expire)));
   });
 });

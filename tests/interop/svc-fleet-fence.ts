@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { git, gitEnvironment, until } from "@devplat/testkit";
+import { git, gitEnvironment, startVersityGateway, until } from "@devplat/testkit";
 import type { BucketReader, ReadManifest } from "./svc-bucket-reader.ts";
 import { contentOf } from "./svc-git-stand.ts";
-import { addressOf, type Instance, type InstancesStand } from "./svc-instances-stand.ts";
+import { InstancesStand, addressOf, type Instance } from "./svc-instances-stand.ts";
 
 /** Milliseconds by which writes of the maintainer are late. */
 const LATE_MS = 1500;
 
-export interface FenceParts {
+interface FenceParts {
   readonly stand: InstancesStand;
   readonly reader: BucketReader;
   readonly maintainer: Instance;
@@ -21,10 +21,35 @@ export interface FenceParts {
 }
 
 /**
+ * Runs {@link assertFenced} with two instances of its own, so that nobody else has the lease.
+ *
+ * @param pass lets the time of the lease pass, or waits for it
+ */
+export async function assertFencedFleet(
+  database: "postgres" | "sqlite",
+  pass: (stand: InstancesStand) => Promise<void>,
+): Promise<void> {
+  const stand = await InstancesStand.start({ bucket: startVersityGateway, database });
+  const reader = stand.bucketReader();
+  try {
+    const [maintainer, successor] = [await stand.addInstance("a"), await stand.addInstance("b")];
+    for (const each of [maintainer, successor]) await stand.ready(each);
+    await stand.list(maintainer.svc);
+    if (database === "sqlite") await stand.list(successor.svc);
+    const fence = async (): Promise<number> =>
+      database === "sqlite" ? bucketFence(reader) : databaseFence(stand);
+    await assertFenced({ stand, reader, maintainer, successor, pass: async () => pass(stand), fence });
+  } finally {
+    await reader.close();
+    await stand.stop();
+  }
+}
+
+/**
  * The maintainer of acme/widgets is paused while merged packs of it are on their way to the bucket. Another instance takes its
  * lease, and merges packs, too. What the maintainer writes then must not replace that.
  */
-export async function assertFenced(parts: FenceParts): Promise<void> {
+async function assertFenced(parts: FenceParts): Promise<void> {
   const { stand, reader, maintainer, successor, pass, fence } = parts;
   const kept = await stand.tryClone(addressOf(maintainer.svc.url, "widgets"), ["--mirror"]);
   assert.ok(kept !== undefined);
@@ -89,12 +114,12 @@ export async function assertFenced(parts: FenceParts): Promise<void> {
 }
 
 /** Fencing number of the lease in the bucket. */
-export async function bucketFence(reader: BucketReader): Promise<number> {
+async function bucketFence(reader: BucketReader): Promise<number> {
   const bytes = await reader.bytes(reader.keyOf("acme", "widgets", "maintainer.json"));
   return (JSON.parse(String(bytes)) as { fence: number }).fence;
 }
 
 /** Fencing number of the lease in the common database. */
-export async function databaseFence(stand: InstancesStand): Promise<number> {
+async function databaseFence(stand: InstancesStand): Promise<number> {
   return Number(await stand.sql("SELECT fence FROM leases WHERE name LIKE 'packs %/acme/widgets'"));
 }

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { loopSeconds, startVersityGateway } from "@devplat/testkit";
-import { assertFenced, bucketFence, databaseFence } from "./svc-fleet-fence.ts";
+import { loopSeconds } from "@devplat/testkit";
+import { assertFencedFleet } from "./svc-fleet-fence.ts";
 import { fleetKillLoop } from "./svc-fleet-kill-loop.ts";
-import { InstancesStand } from "./svc-instances-stand.ts";
 
 const SHARE = 0.2;
 /** A lease lasts for 30 seconds. */
@@ -26,25 +25,7 @@ describe("three instances over one bucket, for long", () => {
 
   for (const database of ["postgres", "sqlite"] as const) {
     it(`a maintainer that is paused past its lease writes nothing late, with ${database}`, async () => {
-      const stand = await InstancesStand.start({ bucket: startVersityGateway, database });
-      const reader = stand.bucketReader();
-      try {
-        const [maintainer, successor] = [await stand.addInstance("a"), await stand.addInstance("b")];
-        for (const each of [maintainer, successor]) await stand.ready(each);
-        await stand.list(maintainer.svc);
-        if (database === "sqlite") await stand.list(successor.svc);
-        await assertFenced({
-          stand,
-          reader,
-          maintainer,
-          successor,
-          pass: async () => sleep(PAUSE_MS),
-          fence: async () => (database === "sqlite" ? bucketFence(reader) : databaseFence(stand)),
-        });
-      } finally {
-        await reader.close();
-        await stand.stop();
-      }
+      await assertFencedFleet(database, async () => sleep(PAUSE_MS));
     });
   }
 });
