@@ -24,8 +24,6 @@ const WITHOUT_RECORD = new Set([
   "agent-web",
   "api-proxy",
   "fill",
-  "git-store-index-pack",
-  "git-store-serve",
   "growth",
   "ssh-signatures",
   "svc-tokens",
