@@ -23,7 +23,6 @@ const WITHOUT_RECORD = new Set([
   "agent-volumes",
   "agent-web",
   "api-proxy",
-  "fill",
   "growth",
   "ssh-signatures",
   "svc-tokens",
