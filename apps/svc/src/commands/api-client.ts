@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { text as readAll } from "node:stream/consumers";
 import { systemCode } from "@devplat/base";
 import { stringMember } from "@devplat/base/json-member";
-import { visible } from "@devplat/base/terminal";
+import { noteLine, visible } from "@devplat/base/terminal";
 import { holdsTokenPrefix } from "../credentials/token-format.ts";
 import { SvcError } from "../errors.ts";
 import { printResult, printTable } from "@devplat/cli";
@@ -38,22 +38,24 @@ export async function callApi<T>(
  * A command that prints a list of the API, all pages of it, as a table.
  *
  * @param columns text of each column, by its heading
+ * @param note gives a line about the items for standard error
  */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type of the items
 export function listCommand<T>(
   path: string,
   columns: Readonly<Record<string, (item: T) => string>>,
+  note?: (items: readonly T[]) => string | undefined,
 ): RunCommand {
   return async ({ options }) => {
     const found = await callApiList<T>(path);
     const rows = found.map((item) => Object.values(columns).map((textOf) => textOf(item)));
     printResult(options, found, () => printTable(Object.keys(columns), rows));
+    const text = note?.(found);
+    if (text !== undefined) noteLine(text);
   };
 }
 
-/** All items of a list of the API, over all its pages. @throws see {@link callApi} */
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type of the items
-export async function callApiList<T>(path: string): Promise<readonly T[]> {
+async function callApiList<T>(path: string): Promise<readonly T[]> {
   const items: T[] = [];
   for (let next: string | undefined = path; next !== undefined;) {
     const { body, link }: ApiAnswer = await call("GET", next);

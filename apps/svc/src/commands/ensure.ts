@@ -11,6 +11,7 @@ import { splitRepository } from "../repository-name.ts";
 import { serviceAddress } from "./api-client.ts";
 import { exchange, type ApiResponse } from "./api-exchange.ts";
 import type { RunCommand } from "./command.ts";
+import { credentialAttributes } from "./credential-attributes.ts";
 
 /** Seconds that the command waits by default: a large repository takes some minutes. */
 const DEFAULT_SECONDS = 600;
@@ -141,10 +142,8 @@ async function gitCredential(url: URL): Promise<string | undefined> {
     "",
   ].join("\n");
   const { code, stdout } = await git(["credential", "fill"], request);
-  const lines = stdout.split("\n");
-  const valueOf = (key: string): string | undefined =>
-    lines.find((line) => line.startsWith(`${key}=`))?.slice(key.length + 1);
-  const [user, password] = [valueOf("username"), valueOf("password")];
+  const answer = credentialAttributes(stdout);
+  const [user, password] = [answer.get("username"), answer.get("password")];
   if (code !== 0 || user === undefined || password === undefined) return undefined;
   return `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
 }

@@ -10,6 +10,7 @@ import { SvcError } from "../errors.ts";
 import { splitRepository } from "../repository-name.ts";
 import type { RunCommand } from "./command.ts";
 import { callApi, serviceAddress } from "./api-client.ts";
+import { credentialAttributes } from "./credential-attributes.ts";
 
 /** Characters of a request of git's; it sends a few short lines. */
 const MAX_REQUEST_CHARACTERS = 64 * 1024;
@@ -77,12 +78,7 @@ async function mint(repository: string, scopes: string, duration: string): Promi
 async function readRequest(): Promise<ReadonlyMap<string, string>> {
   const request = await text(process.stdin);
   if (request.length > MAX_REQUEST_CHARACTERS) throw new SvcError("usage", "the request is too long");
-  return new Map(
-    request.split("\n").flatMap((line) => {
-      const at = line.indexOf("=");
-      return at < 1 ? [] : [[line.slice(0, at), line.slice(at + 1)] as const];
-    }),
-  );
+  return credentialAttributes(request);
 }
 
 function keptPath(): string {
