@@ -2,7 +2,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { TimeLimit, type Clock, type Logger } from "@devplat/base";
 import type { MirrorSet, MirrorStorage } from "@devplat/git-mirror";
-import { isStorable, repositoryId } from "../access/repository-id.ts";
+import { isStorable, repositoryId, type RepositoryId } from "../access/repository-id.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { BackgroundWork } from "./background-work.ts";
 import type { CachedRepository } from "./cached-repository.ts";
@@ -78,7 +78,6 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
   async run(signal: AbortSignal): Promise<void> {
     const { clock, mirrors, background, warmer, stopping, tier } = this.#parts;
     const uploading = tier?.run(signal);
-    await this.#measureMirrors();
     while (!signal.aborted) {
       await clock.sleep(CLEANUP_INTERVAL_MS, signal).catch(() => undefined);
       if (!signal.aborted) await this.cleanup();
@@ -176,17 +175,19 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
 
   async look(): Promise<void> {
     const { policies, tier } = this.#parts;
-    const ids = policies.all().map(({ owner, name }) => repositoryId(owner, name));
-    await tier?.look(ids.filter(isStorable));
+    const ids = policies
+      .all()
+      .map(({ owner, name }) => repositoryId(owner, name))
+      .filter(isStorable);
+    await Promise.all([tier?.look(ids), this.#measureMirrors(ids)]);
   }
 
-  /** Sizes of mirrors that were not opened since the start. Never rejects. */
-  async #measureMirrors(): Promise<void> {
-    const { policies, mirrors, faults } = this.#parts;
-    for (const { owner, name } of policies.all()) {
-      const id = repositoryId(owner, name);
+  /** Sizes of mirrors that were neither opened nor measured since the start. Never rejects. */
+  async #measureMirrors(ids: readonly RepositoryId[]): Promise<void> {
+    const { mirrors, faults } = this.#parts;
+    for (const id of ids) {
       try {
-        if (isStorable(id)) await mirrors.mirrors.measure(id);
+        await mirrors.mirrors.measure(id);
       } catch (error) {
         faults.once({ id }, error, "the size of a repository is not known");
       }

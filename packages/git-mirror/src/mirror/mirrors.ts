@@ -47,9 +47,9 @@ export class Mirrors {
     return this.#mirrors.get(id.key)?.figures ?? this.#measured.get(id.key) ?? { packs: 0, bytes: 0 };
   }
 
-  /** Looks at the files of a mirror that was not used yet, for {@link figures}. @throws a system error */
+  /** Looks once at the files of a mirror that was not used yet, for {@link figures}. @throws a system error */
   async measure(id: RepositoryId): Promise<void> {
-    if (this.#mirrors.get(id.key)?.figures !== undefined) return;
+    if (this.#measured.has(id.key) || this.#mirrors.get(id.key)?.figures !== undefined) return;
     const removals = this.#removals;
     const { packs, packBytes } = await this.#parts.storage.repository(id).usage();
     // The files may be those of a mirror that was removed during the look.
