@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { startMinio, startVersityGateway, until } from "@devplat/testkit";
 import type { BucketReader } from "./svc-bucket-reader.ts";
-import { contentOf } from "./svc-git-stand.ts";
-import { InstancesStand, addressOf, shiftedClock, type Instance } from "./svc-instances-stand.ts";
+import { InstancesStand, shiftedClock, type Instance } from "./svc-instances-stand.ts";
 
 const MINUTE_MS = 60_000;
 /** Milliseconds by which the times in manifests may differ from the clock of the store. */
@@ -43,12 +42,6 @@ describe("instances with different clocks on one bucket", { timeout: 300_000 }, 
         await stand?.stop();
       });
 
-      const clone = async ({ svc }: Instance): Promise<void> => {
-        const folder = await stand.tryClone(addressOf(svc.url, "widgets"), ["--mirror"]);
-        assert.ok(folder !== undefined, svc.log().slice(-2000));
-        assert.equal(await contentOf(folder), await contentOf(stand.path));
-      };
-
       for (const [from, to, direction] of [
         [0, 1, "ahead to the one behind"],
         [1, 0, "behind to the one ahead"],
@@ -56,7 +49,7 @@ describe("instances with different clocks on one bucket", { timeout: 300_000 }, 
         it(`data goes from the one ${direction}, and so does a purge`, async () => {
           const [writer, other] = [instances[from]!, instances[to]!];
           await stand.host.push("acme", "widgets", { commits: 2 });
-          await clone(writer);
+          await stand.cloneRight(writer);
           await reader.hasTip("acme", "widgets", stand.path);
           const manifest = await reader.check("acme", "widgets");
           assert.ok(manifest !== undefined && manifest.packs.length > 0);
@@ -65,7 +58,7 @@ describe("instances with different clocks on one bucket", { timeout: 300_000 }, 
             "the time is that of the store",
           );
           stand.host.resetCalls();
-          await clone(other);
+          await stand.cloneRight(other);
           assert.equal(stand.fetches(), 0, "it comes from the bucket");
           // Half a minute of waiting once is enough.
           if (!isShared && from === 1) return;
@@ -78,9 +71,9 @@ describe("instances with different clocks on one bucket", { timeout: 300_000 }, 
           const folder = join(other.svc.dataDir, "cache/acme/widgets.git/objects/pack");
           await until(async () => (await readdir(folder).catch(() => [])).length === 0);
           stand.host.resetCalls();
-          await clone(other);
+          await stand.cloneRight(other);
           assert.equal(stand.fetches(), 1, "nothing of before the purge is served");
-          await clone(writer);
+          await stand.cloneRight(writer);
           await until(async () => ((await reader.check("acme", "widgets"))?.packs.length ?? 0) > 0);
         });
       }

@@ -5,8 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { gitEnvironment, run, startVersityGateway, until } from "@devplat/testkit";
 import type { BucketReader } from "./svc-bucket-reader.ts";
 import { assertFencedFleet } from "./svc-fleet-fence.ts";
-import { contentOf } from "./svc-git-stand.ts";
-import { InstancesStand, addressOf, type Instance } from "./svc-instances-stand.ts";
+import { InstancesStand, type Instance } from "./svc-instances-stand.ts";
 
 /** Milliseconds within which a change of one instance is in effect at the others (spec/svc-scale.md section 4). */
 const EFFECT_MS = 2000;
@@ -24,19 +23,13 @@ describe("two instances on one bucket whose Postgres fails", { timeout: 300_000 
     instances = await Promise.all(["a", "b"].map(async (name) => stand.addInstance(name)));
     for (const each of instances) await stand.ready(each);
     id = await stand.list(instances[0]!.svc);
-    for (const each of instances) await cloneRight(each);
+    for (const each of instances) await stand.cloneRight(each);
     await reader.hasTip("acme", "widgets", stand.path);
   });
   after(async () => {
     await reader?.close();
     await stand?.stop();
   });
-
-  const cloneRight = async ({ svc }: Instance): Promise<void> => {
-    const folder = await stand.tryClone(addressOf(svc.url, "widgets"), ["--mirror"]);
-    assert.ok(folder !== undefined, svc.log().slice(-3000));
-    assert.equal(await contentOf(folder), await contentOf(stand.path));
-  };
 
   const FAILURES: readonly [title: string, fail: () => Promise<void>, restore: () => Promise<void>][] = [
     ["is shut down", async () => stand.postgres.goAway(), async () => stand.postgres.restart()],
@@ -55,12 +48,13 @@ describe("two instances on one bucket whose Postgres fails", { timeout: 300_000 
       const over = new AbortController();
       // Clones run at each moment of the failure and of the recovery.
       const running = instances.map(async (each) => {
-        for (let clones = 0; !over.signal.aborted || clones < CLONES; clones++) await cloneRight(each);
+        for (let clones = 0; !over.signal.aborted || clones < CLONES; clones++) await stand.cloneRight(each);
       });
       const all = Promise.all(running);
       all.catch(() => over.abort());
       await fail();
-      for (let clones = 0; clones < CLONES; clones++) for (const each of instances) await cloneRight(each);
+      for (let clones = 0; clones < CLONES; clones++)
+        for (const each of instances) await stand.cloneRight(each);
       assert.equal(stand.fetches(), 0, "each of them is a hit");
       await restore();
       for (const each of instances) await stand.ready(each);
@@ -75,10 +69,10 @@ describe("two instances on one bucket whose Postgres fails", { timeout: 300_000 
       await until(async () => (await readdir(packs).catch(() => [])).length === 0);
       assert.ok(performance.now() - purgedAt < EFFECT_MS, `after ${performance.now() - purgedAt} ms`);
       await stand.host.push("acme", "widgets", { commits: 2 });
-      await cloneRight(b);
+      await stand.cloneRight(b);
       await reader.hasTip("acme", "widgets", stand.path);
       stand.host.resetCalls();
-      await cloneRight(a);
+      await stand.cloneRight(a);
       assert.equal(stand.fetches(), 0, "what B has fetched after the failure");
     });
   }
@@ -87,7 +81,7 @@ describe("two instances on one bucket whose Postgres fails", { timeout: 300_000 
     const [a, b] = instances as [Instance, Instance];
     await stand.postgres.goAway();
     await stand.host.push("acme", "widgets", { commits: 2 });
-    await Promise.all([cloneRight(a), cloneRight(b)]);
+    await Promise.all([stand.cloneRight(a), stand.cloneRight(b)]);
     assert.ok(stand.fetches() <= 2);
     await stand.postgres.restart();
     for (const each of instances) await stand.ready(each);

@@ -3,7 +3,6 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { git, gitEnvironment, startVersityGateway, until } from "@devplat/testkit";
 import type { BucketReader, ReadManifest } from "./svc-bucket-reader.ts";
-import { contentOf } from "./svc-git-stand.ts";
 import { InstancesStand, addressOf, type Instance } from "./svc-instances-stand.ts";
 
 /** Milliseconds by which writes of the maintainer are late. */
@@ -106,9 +105,7 @@ async function assertFenced(parts: FenceParts): Promise<void> {
   await reader.hasTip("acme", "widgets", stand.path);
   await checkNext();
   for (const each of [maintainer, successor]) {
-    const folder = await stand.tryClone(addressOf(each.svc.url, "widgets"), ["--mirror"]);
-    assert.ok(folder !== undefined);
-    assert.equal(await contentOf(folder), await contentOf(stand.path));
+    await stand.cloneRight(each);
     await git(["-C", mirrorOf(each), "fsck", "--full", "--strict", "--no-dangling"]);
   }
 }

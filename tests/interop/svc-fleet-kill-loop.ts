@@ -167,9 +167,7 @@ export async function fleetKillLoop(
       stand.host.resetCalls();
       for (const [name, path] of paths) {
         if (!isShared) await stand.list(last.svc, name);
-        const folder = await stand.tryClone(addressOf(last.svc.url, name), ["--mirror"]);
-        assert.ok(folder !== undefined, log(last));
-        assert.equal(await contentOf(folder), await contentOf(path));
+        await stand.cloneRight(last, name, path);
         assert.ok((await stand.tryClone(addressOf(last.svc.url, name), SHALLOW)) !== undefined, log(last));
         const mirror = join(last.svc.dataDir, "cache/acme", `${name}.git`);
         await git(["-C", mirror, "fsck", "--full", "--strict", "--no-dangling"]);

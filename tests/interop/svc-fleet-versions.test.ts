@@ -5,7 +5,6 @@ import { after, before, describe, it } from "node:test";
 import { git, gitEnvironment, run, startVersityGateway, until } from "@devplat/testkit";
 import type { BucketReader } from "./svc-bucket-reader.ts";
 import { FIRST_SHARING_VERSION, earlierSvc, hasCommit } from "./svc-earlier-version.ts";
-import { contentOf } from "./svc-git-stand.ts";
 import { InstancesStand, addressOf, type Instance } from "./svc-instances-stand.ts";
 
 const EFFECT_MS = 2000;
@@ -36,11 +35,6 @@ describe("an earlier and this version on one bucket and one Postgres", { timeout
     await stand?.stop();
   });
 
-  const cloneRight = async ({ svc }: Instance): Promise<void> => {
-    const folder = await stand.tryClone(addressOf(svc.url, "widgets"), ["--mirror"]);
-    assert.ok(folder !== undefined, svc.log().slice(-3000));
-    assert.equal(await contentOf(folder), await contentOf(stand.path));
-  };
   const both = (): readonly (readonly [one: Instance, other: Instance])[] => [
     [earlier, current],
     [current, earlier],
@@ -61,10 +55,10 @@ describe("an earlier and this version on one bucket and one Postgres", { timeout
   it("each serves what the other one has fetched", async () => {
     for (const [one, other] of both()) {
       await stand.host.push("acme", "widgets", { commits: 2 });
-      await cloneRight(one);
+      await stand.cloneRight(one);
       await reader.hasTip("acme", "widgets", stand.path);
       stand.host.resetCalls();
-      await cloneRight(other);
+      await stand.cloneRight(other);
       assert.equal(stand.fetches(), 0);
     }
   });
@@ -79,7 +73,7 @@ describe("an earlier and this version on one bucket and one Postgres", { timeout
       await git(args, { env: gitEnvironment() });
       await reader.check("acme", "widgets");
     }
-    for (const instance of [earlier, current]) await cloneRight(instance);
+    for (const instance of [earlier, current]) await stand.cloneRight(instance);
     const manifest = await until(async () => {
       const found = await reader.check("acme", "widgets");
       return found !== undefined && found.packs.length < PUSHES && found;
@@ -93,7 +87,7 @@ describe("an earlier and this version on one bucket and one Postgres", { timeout
 
   it("a purge, a limit and a token of one count at the other", async () => {
     for (const [one, other] of both()) {
-      await cloneRight(other);
+      await stand.cloneRight(other);
       await stand.call(one.svc, "POST", `/api/cached-repos/${id}/purge`);
       const purgedAt = performance.now();
       const packs = join(other.svc.dataDir, "cache/acme/widgets.git/objects/pack");
@@ -123,7 +117,7 @@ describe("an earlier and this version on one bucket and one Postgres", { timeout
       const found = await stand.sql(`SELECT to_jsonb(r) FROM cached_repositories r WHERE id = '${id}'`);
       return JSON.parse(found) as Record<string, unknown>;
     };
-    await cloneRight(current);
+    await stand.cloneRight(current);
     const known = await row();
     await stand.call(earlier.svc, "PATCH", `/api/cached-repos/${id}`, { timeout_seconds: 77 });
     const changed = Object.entries(await row()).filter(([column, value]) => known[column] !== value);
@@ -136,7 +130,7 @@ describe("an earlier and this version on one bucket and one Postgres", { timeout
   });
 
   it("neither of them replaces a manifest of a later format, and clones go on", async () => {
-    await cloneRight(current);
+    await stand.cloneRight(current);
     await reader.hasTip("acme", "widgets", stand.path);
     // The earlier one takes a moved ref for that of another repository if it has no mirror, and purges. This clone needs one.
     const shallow = ["--bare", "--depth=4"];
@@ -146,7 +140,7 @@ describe("an earlier and this version on one bucket and one Postgres", { timeout
     await reader.store.put(key, later);
     for (const instance of [earlier, current]) {
       await stand.host.push("acme", "widgets", { commits: 2 });
-      for (let use = 0; use < 3; use++) await cloneRight(instance);
+      for (let use = 0; use < 3; use++) await stand.cloneRight(instance);
     }
     for (const { name, svc } of [earlier, current]) {
       await until(

@@ -121,11 +121,7 @@ describe("instances share what one of them has cached", { timeout: 300_000 }, ()
         const [a, b] = instances as [Instance, Instance];
         const { path } = await stand.host.addRepository("acme", "single", { private: true });
         for (const { svc } of isShared ? [a] : [a, b]) await stand.list(svc, "single");
-        const clone = async ({ svc }: Instance): Promise<void> => {
-          const folder = await stand.tryClone(addressOf(svc.url, "single"), ["--mirror"]);
-          assert.ok(folder !== undefined);
-          assert.equal(await contentOf(folder), await contentOf(path));
-        };
+        const clone = async (instance: Instance): Promise<void> => stand.cloneRight(instance, "single", path);
         for (let use = 0; use < 3; use++) await clone(a);
         await until(async () => (await reader.manifest("acme", "single"))?.responses.length === 1);
         await reader.hasTip("acme", "single", path);

@@ -20,6 +20,7 @@ import {
   type TempFolder,
 } from "@devplat/testkit";
 import { BucketReader } from "./svc-bucket-reader.ts";
+import { contentOf } from "./svc-git-stand.ts";
 import { startTcpRelay, type TcpRelay } from "./tcp-relay.ts";
 
 export const HOST_TOKEN = "ghp_plantedHostToken";
@@ -233,6 +234,23 @@ export class InstancesStand {
     const target = join(this.folder.path, `clone-${++this.#clones}`);
     const { code } = await run("git", ["clone", "-q", ...args, address, target], { env: gitEnvironment() });
     return code === 0 ? target : undefined;
+  }
+
+  /**
+   * Clones all of a repository, and compares it with the code host's.
+   *
+   * @param path of the repository there; default: that of acme/widgets
+   * @param args more arguments of `git clone`
+   */
+  async cloneRight(
+    { svc }: Instance,
+    name = "widgets",
+    path = this.path,
+    args: readonly string[] = [],
+  ): Promise<void> {
+    const folder = await this.tryClone(addressOf(svc.url, name), ["--mirror", ...args]);
+    assert.ok(folder !== undefined, svc.log().slice(-3000));
+    assert.equal(await contentOf(folder), await contentOf(path), `content of ${name}`);
   }
 
   /** Number of fetches that the code host got. */
