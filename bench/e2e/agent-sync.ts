@@ -19,7 +19,7 @@ import {
 import { buildAgent } from "../../tools/build/agent.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
-import { summarize } from "../lib/statistics.ts";
+import { percentile, summarize } from "../lib/statistics.ts";
 
 const UNCHANGED_RULES = 200;
 const MANY_RULES = 1000;
@@ -265,9 +265,4 @@ function environment(home: string): NodeJS.ProcessEnv {
 async function residentMegabytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, "utf8");
   return (Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024) / 1e6;
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 }

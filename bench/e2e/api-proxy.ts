@@ -7,7 +7,7 @@ import { githubGraphql } from "../../apps/svc/src/scopes/scope-authorizers.ts";
 import { startNginx } from "../lib/nginx.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
-import { interleave, summarize, type Summary } from "../lib/statistics.ts";
+import { interleave, percentile, summarize, type Summary } from "../lib/statistics.ts";
 
 const SMALL = "/api/v3/repos/acme/widgets/issues";
 const BIG = "/api/v3/repos/acme/widgets/releases/assets/1";
@@ -214,7 +214,6 @@ async function measure(way: Way, token: string, requests: number): Promise<Sampl
     await ask(agent, way.url + SMALL, token);
     times.push(performance.now() - begun);
   }
-  times.sort((a, b) => a - b);
   const many = requests === IN_TURN ? AT_ONCE : requests;
   const perCpuSecond =
     many / (await cpuOf(way, async () => inParallel(many, async () => ask(agent, way.url + SMALL, token))));
@@ -224,8 +223,8 @@ async function measure(way: Way, token: string, requests: number): Promise<Sampl
   });
   agent.destroy();
   return {
-    p50: times[Math.floor(times.length * 0.5)] ?? Number.NaN,
-    p99: times[Math.floor(times.length * 0.99)] ?? Number.NaN,
+    p50: percentile(times, 0.5),
+    p99: percentile(times, 0.99),
     perCpuSecond,
     mbPerCpuSecond: (bodies * BIG_BYTES) / 1e6 / cpu,
   };

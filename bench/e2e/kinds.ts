@@ -12,7 +12,7 @@ import { postRaw, recordFullFetch, recordLsRefs } from "../lib/raw-fetch.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
-import { exactly, summarize } from "../lib/statistics.ts";
+import { exactly, percentile, summarize } from "../lib/statistics.ts";
 
 /** Different requests of one kind in a round: each is a first one for the service. */
 const FIRSTS = 3;
@@ -222,6 +222,5 @@ async function waitDuring(bench: Bench, repositoryUrl: string, file: string): Pr
     await sleep(1);
   }
   await fetches;
-  const sorted = delays.toSorted((a, b) => a - b);
-  return sorted[Math.floor((sorted.length - 1) * 0.99)] ?? 0;
+  return percentile(delays, 0.99);
 }

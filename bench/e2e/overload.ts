@@ -13,7 +13,7 @@ import { postRaw, recordFullFetch } from "../lib/raw-fetch.ts";
 import type { Report } from "../lib/report.ts";
 import { largeRepository, workFolder } from "../lib/repositories.ts";
 import type { Row } from "../lib/row.ts";
-import { exactly, summarize } from "../lib/statistics.ts";
+import { exactly, percentile, summarize } from "../lib/statistics.ts";
 
 /** Clones at the same time (issue 19), and those of them that are stock git's. */
 const CLONES = 49;
@@ -162,8 +162,4 @@ function rowsOf(name: string, before: Times, load: Times | undefined, reason: st
 
 function p99(times: readonly number[]): ReturnType<typeof exactly> {
   return exactly(percentile(times, 0.99));
-}
-
-function percentile(times: readonly number[], share: number): number {
-  return times.toSorted((a, b) => a - b)[Math.floor(times.length * share)] ?? Number.NaN;
 }

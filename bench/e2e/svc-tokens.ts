@@ -8,7 +8,7 @@ import { createToken, tokenHash, tokenStart } from "../../apps/svc/src/credentia
 import { TokenLookup } from "../../apps/svc/src/tokens/token-lookup.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
-import { exactly, summarize } from "../lib/statistics.ts";
+import { exactly, percentile, summarize } from "../lib/statistics.ts";
 
 const TOKENS = 10_000;
 /** Look-ups of one sample. */
@@ -113,14 +113,14 @@ async function measure(
     const lookup = new TokenLookup(store, clock);
     const value = values[round] ?? "";
     await lookup.find(value);
-    remembered?.push(quantile(await timed(LOOK_UPS, async () => lookup.find(value)), 0.5));
+    remembered?.push(percentile(await timed(LOOK_UPS, async () => lookup.find(value)), 0.5));
     const times = await timed(LOOK_UPS, async (index) => {
       shift += 1001;
       await lookup.find(values[(round * LOOK_UPS + index) % values.length] ?? "");
     });
-    read?.push(quantile(times, 0.5));
-    readSlow?.push(quantile(times, 0.99));
-    page?.push(quantile(await timed(5, async () => store.tokens.list({ limit: 100 })), 0.5));
+    read?.push(percentile(times, 0.5));
+    readSlow?.push(percentile(times, 0.99));
+    page?.push(percentile(await timed(5, async () => store.tokens.list({ limit: 100 })), 0.5));
     // Vault is asked once per token: once is enough.
     if (driver === "vault" && round > 0) continue;
     const begin = performance.now();
@@ -159,9 +159,4 @@ async function timed(times: number, action: (index: number) => Promise<unknown>)
     samples.push(performance.now() - begin);
   }
   return samples;
-}
-
-function quantile(samples: readonly number[], q: number): number {
-  const sorted = samples.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }

@@ -15,6 +15,12 @@ export function summarize(values: readonly number[]): Summary {
   return { min: sorted[0] ?? Number.NaN, median, max: sorted.at(-1) ?? Number.NaN, runs: sorted.length };
 }
 
+/** The smallest value that is not below this share of the values (nearest rank). @param share 0 to 1 */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+}
+
 /** A value that was stated or measured once. */
 export function exactly(value: number): Summary {
   return summarize([value]);
