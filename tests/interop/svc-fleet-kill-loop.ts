@@ -157,8 +157,8 @@ export async function fleetKillLoop(
       for (const name of paths.keys()) {
         // No stored response is for this clone, so the mirror of one instance gets the new commit, and then the bucket.
         await stand.host.push("acme", name);
-        const { svc } = instances.get("a")!;
-        assert.ok((await stand.tryClone(addressOf(svc.url, name), SHALLOW)) !== undefined);
+        const first = instances.get("a")!;
+        assert.ok((await stand.tryClone(addressOf(first.svc.url, name), SHALLOW)) !== undefined, log(first));
         await reader.hasTip("acme", name, paths.get(name)!);
       }
       await checkBucket();
