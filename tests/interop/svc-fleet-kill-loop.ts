@@ -171,8 +171,13 @@ export async function fleetKillLoop(
         assert.ok((await stand.tryClone(addressOf(last.svc.url, name), SHALLOW)) !== undefined, log(last));
         const mirror = join(last.svc.dataDir, "cache/acme", `${name}.git`);
         await git(["-C", mirror, "fsck", "--full", "--strict", "--no-dangling"]);
+        const said = last.svc.log();
+        assert.equal(
+          stand.fetches(),
+          0,
+          `an instance that hydrates ${name} from the bucket fetched:\n${said}`,
+        );
       }
-      assert.equal(stand.fetches(), 0, `an instance that hydrates from the bucket fetched:\n${log(last)}`);
     }
   } finally {
     await reader.close();

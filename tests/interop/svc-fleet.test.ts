@@ -117,6 +117,23 @@ describe("instances share what one of them has cached", { timeout: 300_000 }, ()
         assert.equal(stand.fetches(), 1);
       });
 
+      it("an instance that comes after a purge fetches nothing", async () => {
+        const [a] = instances as [Instance];
+        const { path } = await stand.host.addRepository("acme", "purged", { private: true });
+        const id = await stand.list(a.svc, "purged");
+        await stand.cloneRight(a, "purged", path);
+        await stand.call(a.svc, "POST", `/api/cached-repos/${id}/purge`);
+        await stand.cloneRight(a, "purged", path);
+        await reader.hasTip("acme", "purged", path);
+        const late = await stand.addInstance("late");
+        await stand.ready(late);
+        if (!isShared) await stand.list(late.svc, "purged");
+        stand.host.resetCalls();
+        await stand.cloneRight(late, "purged", path);
+        await stand.cloneRight(late, "purged", path, ["--single-branch"]);
+        assert.equal(stand.fetches(), 0);
+      });
+
       it("an instance without a mirror takes a push for no other repository", async () => {
         const [a, b] = instances as [Instance, Instance];
         const { path } = await stand.host.addRepository("acme", "single", { private: true });

@@ -97,7 +97,8 @@ export class InstancesStand {
     database = "postgres",
   }: InstancesOptions = {}): Promise<InstancesStand> {
     const [host, postgres, bucket, folder] = await Promise.all([
-      startCodeHost(),
+      // As GitHub. With it git before 2.41 cannot read a shallow clone from its own server (docs/interop.md).
+      startCodeHost({ refInWant: false }),
       database === "postgres" ? startPostgres() : undefined,
       startBucket?.(),
       tempFolder("instances"),

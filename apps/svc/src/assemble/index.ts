@@ -139,8 +139,8 @@ export async function assemble({
     config.server.accel === undefined
       ? undefined
       : await (await import("./accel.ts")).assembleAccel(config, storagePath, logger);
-  const epochs = assembleEpochs({ config, store, storagePath, logger }, async (owner, name) =>
-    cache.service.purge(owner, name),
+  const epochs = assembleEpochs({ config, store, storagePath, logger }, async (owner, name, options) =>
+    cache.service.purge(owner, name, options),
   );
   // Loaded only where it is configured.
   const objectStorage =

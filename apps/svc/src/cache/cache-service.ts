@@ -126,11 +126,15 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
     };
   }
 
-  /** Removes the data of this instance. Responses that began before are not stored after it. */
-  async purge(owner: string, name: string): Promise<void> {
+  /**
+   * Removes the data of this instance. Responses that began before are not stored after it.
+   *
+   * @param keepsTips whether the refs that the code host showed stay known. Default false.
+   */
+  async purge(owner: string, name: string, { keepsTips = false } = {}): Promise<void> {
     const { repositories, reset, policies, metrics } = this.#parts;
     const repository = this.#repository(owner, name);
-    repository.tips.clear();
+    if (!keepsTips) repository.tips.clear();
     await reset.removeAll(repository);
     if (policies.find(owner, name) === undefined) {
       repositories.forget(repository.id);

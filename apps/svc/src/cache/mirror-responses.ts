@@ -187,11 +187,10 @@ export class MirrorResponses implements ObjectLookup {
     waitMs: number,
   ): Promise<MirrorOutcome> {
     const { repository } = job;
-    const { generation } = repository;
     const { identity } = repository.tips;
     const hydrated = await refreshed;
-    if (generation !== repository.generation || identity !== repository.tips.identity)
-      return { kind: "none" };
+    // If the bucket showed a higher epoch, the mirror has only what came after that purge.
+    if (identity !== repository.tips.identity) return { kind: "none" };
     let attempt: MirrorAttempt;
     try {
       const found = await this.#parts.responder.check(request);

@@ -12,8 +12,10 @@ export interface LocalData {
   /**
    * Removes the data of a repository. What began to be stored before is not stored after it. Resolves when nothing of it is
    * found any more.
+   *
+   * @param keepsTips the refs that the code host showed stay known. Default false.
    */
-  purge(owner: string, name: string): Promise<void>;
+  purge(owner: string, name: string, options?: { readonly keepsTips?: boolean }): Promise<void>;
 }
 
 export interface RepositoryEpochsParts {
@@ -64,14 +66,14 @@ export class RepositoryEpochs {
 
   /**
    * Takes over an epoch that was seen elsewhere, such as in a manifest, if it is higher. The data of lower epochs is removed
-   * when it resolves.
+   * when it resolves. The request that saw it goes on, so it must still know the refs that the code host showed to it.
    *
    * @throws SvcError `database_unavailable`, or a system error
    */
   async adopt(id: RepositoryId, epoch: number): Promise<void> {
     if (epoch <= this.of(id)) return;
     const key = repositoryKey(this.#parts.hostUrl, id);
-    await this.#replace(new Map([[key, await this.#parts.store.adopt(key, epoch)]]));
+    await this.#replace(new Map([[key, await this.#parts.store.adopt(key, epoch)]]), { keepsTips: true });
   }
 
   /**
@@ -98,7 +100,10 @@ export class RepositoryEpochs {
   }
 
   /** Removes the data of these repositories, then gives what is stored from then on these epochs. */
-  async #replace(epochs: ReadonlyMap<string, number>): Promise<void> {
+  async #replace(
+    epochs: ReadonlyMap<string, number>,
+    options?: { readonly keepsTips: boolean },
+  ): Promise<void> {
     const { hostUrl, data, logger } = this.#parts;
     if (data === undefined || epochs.size === 0) return;
     // Not in turn: what a purge must prevent is prevented when it is called.
@@ -106,7 +111,7 @@ export class RepositoryEpochs {
       [...epochs.keys()].map(async (key) => {
         const found = repositoryOfKey(hostUrl, key);
         if (found === undefined) return;
-        await data.purge(found.owner, found.name);
+        await data.purge(found.owner, found.name, options);
         logger.info({ repo: `${found.owner}/${found.name}` }, "removed data of a lower epoch");
       }),
     );
