@@ -154,10 +154,12 @@ export async function fleetKillLoop(
 
     /** An instance with an empty disk hydrates all. Nothing of it comes from the code host, and it is whole. */
     async function checkLast(): Promise<void> {
+      const first = instances.get("a")!;
+      // Before it reads the bucket after a restart, it does not know of a purge elsewhere: later it would remove the new commit.
+      await stand.ready(first);
       for (const name of paths.keys()) {
         // No stored response is for this clone, so the mirror of one instance gets the new commit, and then the bucket.
         await stand.host.push("acme", name);
-        const first = instances.get("a")!;
         assert.ok((await stand.tryClone(addressOf(first.svc.url, name), SHALLOW)) !== undefined, log(first));
         await reader.hasTip("acme", name, paths.get(name)!);
       }
