@@ -25,6 +25,8 @@ interface Seen {
   readonly asked: string[];
   /** Values of the gauge. */
   readonly gauge: Map<string, number>;
+  /** Keys of the repositories whose limit was enforced. */
+  readonly limited: string[];
   readonly maintained: Set<string>;
 }
 
@@ -36,6 +38,7 @@ function testTier(
   const known = new Map<string, Manifest>();
   const asked: string[] = [];
   const gauge = new Map<string, number>();
+  const limited: string[] = [];
   const maintained = new Set<string>();
   const parts: Partial<ObjectTierParts> = {
     manifests: {
@@ -52,8 +55,15 @@ function testTier(
         return found;
       },
     },
-    maintained: { has: ({ key }) => maintained.has(key), forget: ({ key }) => void maintained.delete(key) },
-    bucket: { enforceLimit: async () => undefined } as unknown as ObjectTierParts["bucket"],
+    maintained: {
+      has: ({ key }) => maintained.has(key),
+      forget: ({ key }) => void maintained.delete(key),
+      mayMaintain: async ({ key }) => (maintained.has(key) ? 1 : undefined),
+    },
+    bucket: {
+      isOverLimit: () => true,
+      enforceLimit: async ({ key }: RepositoryId) => void limited.push(key),
+    } as unknown as ObjectTierParts["bucket"],
     queue: { figures: () => ({ jobs: 0, bytes: 0 }) } as unknown as ObjectTierParts["queue"],
     faults: { once: () => undefined },
     metrics: {
@@ -62,7 +72,7 @@ function testTier(
     },
     clock,
   };
-  return { tier: new ObjectTier(parts as ObjectTierParts), asked, gauge, maintained };
+  return { tier: new ObjectTier(parts as ObjectTierParts), asked, gauge, limited, maintained };
 }
 
 const ID = repositoryId("org", "one");
@@ -108,6 +118,15 @@ describe("ObjectTier", () => {
     const failing = testTier(() => Promise.reject(new Error("away")));
     await failing.tier.look([ID]);
     assert.equal(failing.tier.figures(ID).sizeBytes, undefined);
+  });
+
+  it("only the maintainer evicts responses over the limit", async () => {
+    const { tier, limited, maintained } = testTier(async () => MANIFEST);
+    await tier.enforceLimit(POLICY);
+    assert.deepEqual(limited, []);
+    maintained.add(ID.key);
+    await tier.enforceLimit(POLICY);
+    assert.deepEqual(limited, [ID.key]);
   });
 
   it("only the maintainer has the gauge: packs and responses together", async () => {

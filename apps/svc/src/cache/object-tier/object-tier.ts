@@ -34,7 +34,7 @@ export interface ObjectTierParts {
   readonly collector: OrphanCollector;
   /** Keeps leases in the bucket. Undefined: a database does. */
   readonly leases: BucketMaintainer | undefined;
-  readonly maintained: Pick<MaintainedRepositories, "has" | "forget">;
+  readonly maintained: Pick<MaintainedRepositories, "has" | "forget" | "mayMaintain">;
   readonly manifests: Pick<ManifestStore, "known" | "current">;
   readonly bucket: BucketResponses;
   readonly queue: UploadQueue;
@@ -150,12 +150,16 @@ export class ObjectTier {
     };
   }
 
-  /** Keeps a repository in the bucket within its limit, as far as its manifest is known. Never rejects. */
+  /**
+   * Keeps a repository in the bucket within its limit, as far as its manifest is known, if this instance maintains it. Never
+   * rejects.
+   */
   async enforceLimit({ owner, name }: CachePolicy): Promise<void> {
-    const { bucket, faults } = this.#parts;
+    const { bucket, maintained, faults } = this.#parts;
     const id = repositoryId(owner, name);
     try {
-      await bucket.enforceLimit(id);
+      if (bucket.isOverLimit(id) && (await maintained.mayMaintain(id)) !== undefined)
+        await bucket.enforceLimit(id);
     } catch (error) {
       faults.once({ id }, error, "the size of a repository in the bucket cannot be kept");
     }

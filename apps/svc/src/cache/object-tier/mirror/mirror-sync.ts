@@ -5,6 +5,7 @@ import { ObjectStoreError } from "@devplat/object-store";
 import type { RepositoryId } from "../../../access/repository-id.ts";
 import { FenceLost, type ManifestStore } from "../manifest/manifest-store.ts";
 import type { Manifest, ManifestContent, ManifestPack } from "../manifest/manifest.ts";
+import { MergeBases } from "./merge-bases.ts";
 import { downloadPacks, type ObjectSource } from "./pack-download.ts";
 import type { PackUploads } from "./pack-upload.ts";
 import { bytesOf, isSamePacks, namesOf, replacedPacks } from "./shared-packs.ts";
@@ -59,6 +60,7 @@ export class ManifestUnusable extends Error {
 export class MirrorSync {
   readonly #parts: MirrorSyncParts;
   readonly #states = new Map<string, SharedState>();
+  readonly #bases = new MergeBases();
 
   constructor(parts: MirrorSyncParts) {
     this.#parts = parts;
@@ -74,6 +76,7 @@ export class MirrorSync {
   /** Forgets a repository whose data was removed. */
   forget(id: RepositoryId): void {
     this.#states.get(id.key)?.clear();
+    this.#bases.forget(id);
     this.#parts.uploads.forget(id);
   }
 
@@ -149,17 +152,24 @@ export class MirrorSync {
       packs: staged,
       shared: namesOf(packs),
       replaced: replacedPacks(manifest),
-      refs: (local, isHere) => mergeSharedRefs({ base: state.base, local, shared, shown: shown(id), isHere }),
+      refs: (local, isHere) =>
+        mergeSharedRefs({ base: this.#bases.of(id), local, shared, shown: shown(id), isHere }),
       retained,
     });
     if (result.kind === "adopted") {
-      state.adopted(manifest);
+      this.#adopted(id, state, manifest);
       return true;
     }
     if (state.replaced.size === 0) throw new ManifestUnusable("an object is in none of its packs");
     // Another instance needs objects that this one has dropped. The old packs are needed, and the merged one is not.
     state.forgetReplaced();
     return await this.#adopt(id, state, manifest, { signal, ...(progress && { progress }) });
+  }
+
+  /** The mirror has what the manifest has. */
+  #adopted(id: RepositoryId, state: SharedState, manifest: Manifest): void {
+    state.adopted(manifest);
+    this.#bases.set(id, manifest.refs);
   }
 
   /** @returns false if another instance was faster: then the mirror must adopt its packs first */
@@ -185,7 +195,7 @@ export class MirrorSync {
     try {
       const written = await manifests.update(id, { epoch, fence, signal }, change);
       if (written === undefined) return false;
-      state.adopted(written);
+      this.#adopted(id, state, written);
       uploads.forget(id);
       return true;
     } catch (error) {

@@ -1,5 +1,4 @@
 import type { RepackResult } from "@devplat/git-mirror";
-import type { Ref } from "@devplat/git-store";
 import { Serializer } from "@devplat/base/serializer";
 import type { Manifest, ManifestPack } from "../manifest/manifest.ts";
 import { packKey } from "./shared-packs.ts";
@@ -10,8 +9,6 @@ export class SharedState {
   readonly pulls = new Serializer();
   /** Pushes run one after another. */
   readonly pushes = new Serializer();
-  /** Refs of the manifest that the mirror had adopted, or that was written with the refs of the mirror. */
-  base: ReadonlyMap<string, Ref> | undefined;
   /** Fencing number of the lease under which this instance may merge packs. */
   fence: number | undefined;
   /** Uploads of packs that could not be read: objects of one of them are gone or damaged. */
@@ -44,9 +41,8 @@ export class SharedState {
   }
 
   /** The mirror has what the manifest has. */
-  adopted({ epoch, generation, refs, packs }: Manifest): void {
+  adopted({ epoch, generation, packs }: Manifest): void {
     this.#adopted = { epoch, generation };
-    this.base = new Map(refs.map((ref) => [ref.name, ref]));
     this.#lost = this.#lost.intersection(new Set(packs.map(packKey)));
     this.#replaced = this.#replaced.intersection(new Set(packs.map(({ pack }) => pack)));
   }
@@ -57,7 +53,6 @@ export class SharedState {
 
   /** The data of the repository was removed. */
   clear(): void {
-    this.base = undefined;
     this.#adopted = undefined;
     this.#replaced = new Set();
     this.#lost = new Set();

@@ -60,10 +60,14 @@ export class BucketResponses {
     await this.#parts.manifests.update(id, this.#epoch(id), (content) => withoutObject(content, object));
   }
 
-  /** Evicts responses over the limit of the repository, as far as its manifest is known. */
-  async enforceLimit(id: RepositoryId): Promise<void> {
+  /** Whether responses are over the limit of the repository, as far as its manifest is known. */
+  isOverLimit(id: RepositoryId): boolean {
     const known = this.#parts.manifests.known(id);
-    if (known === undefined || withinLimit(known, this.#limitOf(id)) === undefined) return;
+    return known !== undefined && withinLimit(known, this.#limitOf(id)) !== undefined;
+  }
+
+  /** Evicts responses over the limit of the repository. */
+  async enforceLimit(id: RepositoryId): Promise<void> {
     await this.#parts.manifests.update(id, this.#epoch(id), (content) =>
       withinLimit(content, this.#limitOf(id)),
     );
