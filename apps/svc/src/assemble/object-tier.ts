@@ -109,7 +109,11 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
       manifests,
       epochs,
       maintainer,
-      repositories: () => policies.all().map(({ owner, name }) => repositoryId(owner, name)),
+      // A removed repository leaves objects that nobody needs any more.
+      async repositories() {
+        const listed = policies.all().map(({ owner, name }) => repositoryId(owner, name));
+        return new Map([...listed, ...(await epochs.purged())].map((id) => [id.key, id])).values();
+      },
       faults,
       clock,
     },

@@ -141,6 +141,16 @@ describe("RepositoryEpochs", () => {
     assert.equal(instance().of(WIDGETS), 0);
   });
 
+  it("tells which repositories of this code host were purged once", async () => {
+    assert.deepEqual(await instance().purged(), []);
+    await instance().raise("ACME", "Widgets");
+    await instance({ hostUrl: "https://other.example" }).raise("acme", "other");
+    assert.deepEqual(
+      (await instance().purged()).map(({ key }) => key),
+      [WIDGETS.key],
+    );
+  });
+
   it("without a cache a purge still reaches the instances that have one", async () => {
     await instance({ off: true }).compare();
     await instance({ off: true }).raise("acme", "widgets");

@@ -51,6 +51,17 @@ export class RepositoryEpochs {
   }
 
   /**
+   * Repositories whose data was removed once, also those that are not listed any more.
+   *
+   * @throws SvcError `database_unavailable`
+   */
+  async purged(): Promise<readonly RepositoryId[]> {
+    const { store, hostUrl } = this.#parts;
+    const found = [...(await store.all()).keys()].map((key) => repositoryOfKey(hostUrl, key));
+    return found.filter((each) => each !== undefined).map(({ owner, name }) => repositoryId(owner, name));
+  }
+
+  /**
    * Makes all stored data of a repository invalid on every instance. This instance begins to remove its data before the
    * call resolves, and completes that in the background.
    *

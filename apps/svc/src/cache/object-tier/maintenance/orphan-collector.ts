@@ -30,8 +30,8 @@ export interface OrphanCollectorParts {
   readonly manifests: ManifestStore;
   readonly epochs: { of(id: RepositoryId): number };
   readonly maintainer: Maintainer;
-  /** Repositories whose objects are collected. */
-  readonly repositories: () => Iterable<RepositoryId>;
+  /** Repositories whose objects are collected: the listed ones, and those that were listed once. @throws if they cannot be read */
+  readonly repositories: () => Promise<Iterable<RepositoryId>>;
   readonly faults: Pick<FaultLog, "once">;
   readonly clock: Clock;
 }
@@ -67,10 +67,10 @@ export class OrphanCollector {
 
   /** Collects every hour until the signal fires. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, repositories, faults } = this.#parts;
+    const { clock, faults } = this.#parts;
     while (!signal.aborted) {
       await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
-      for (const id of repositories()) {
+      for (const id of await this.#repositories()) {
         if (signal.aborted) return;
         try {
           await this.collect(id, signal);
@@ -83,6 +83,15 @@ export class OrphanCollector {
       } catch (error) {
         faults.once(undefined, error, "interrupted uploads cannot be removed from the bucket");
       }
+    }
+  }
+
+  async #repositories(): Promise<Iterable<RepositoryId>> {
+    try {
+      return await this.#parts.repositories();
+    } catch (error) {
+      this.#parts.faults.once(undefined, error, "objects without a name cannot be deleted");
+      return [];
     }
   }
 

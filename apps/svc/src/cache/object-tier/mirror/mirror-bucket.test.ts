@@ -194,8 +194,8 @@ for (const [server, start] of S3_SERVERS) {
       await assertAt(d, 4);
     });
 
-    it("the collector deletes objects that lost their names a day ago, and no others", async () => {
-      const id = newId();
+    /** An instance and its collector, whose store has a clock that the test moves. */
+    const withCollector = (id: RepositoryId) => {
       let passed = 0;
       const later = new Proxy(bucket.client(), {
         get: (target, name) =>
@@ -211,7 +211,7 @@ for (const [server, start] of S3_SERVERS) {
           manifests: a.manifests,
           epochs: a.epochs,
           maintainer: SOLE_MAINTAINER,
-          repositories: () => [id],
+          repositories: async () => [id],
           faults: { once: () => assert.fail() },
           clock: { now: Date.now, monotonic: () => performance.now(), sleep: () => Promise.resolve() },
         },
@@ -221,6 +221,27 @@ for (const [server, start] of S3_SERVERS) {
         const { entries } = await store.list(a.names.folder(id));
         return new Set(entries.map(({ key }) => key));
       };
+      return { a, collector, keys, pass: (ms: number) => void (passed += ms) };
+    };
+
+    it("a removed repository leaves its manifest alone, a day later", async () => {
+      const id = newId();
+      const { a, collector, keys, pass } = withCollector(id);
+      await fill(a, undefined, 0);
+      await a.sync.push(id, signal);
+      await a.epochs.adopt(id, 7);
+      await a.manifests.reset(id, 7);
+      await collector.collect(id, signal);
+      assert.ok((await keys()).size > 1, "an instance that is paused may still read them");
+      pass(KEEP_MS + 60_000);
+      await collector.collect(id, signal);
+      assert.deepEqual(await keys(), new Set([a.names.manifest(id)]));
+      assert.equal((await a.manifests.current(id))?.epoch, 7);
+    });
+
+    it("the collector deletes objects that lost their names a day ago, and no others", async () => {
+      const id = newId();
+      const { a, collector, keys, pass } = withCollector(id);
       await fill(a, undefined, 0);
       for (let at = 1; at < 5; at++) await fill(a, at - 1, at);
       await a.sync.push(id, signal);
@@ -232,17 +253,17 @@ for (const [server, start] of S3_SERVERS) {
       await store.put(a.names.slices(id, "packs/x-0-5678.pack"), Buffer.from("x"));
       const earlier = await keys();
       assert.deepEqual(await collector.collect(id, signal), { deleted: [], found: [] });
-      passed += KEEP_MS - 60_000;
+      pass(KEEP_MS - 60_000);
       assert.deepEqual(await collector.collect(id, signal), { deleted: [], found: [] });
       assert.deepEqual(await keys(), earlier);
-      passed += 120_000;
+      pass(120_000);
       const first = await collector.collect(id, signal);
       assert.deepEqual(first.found.toSorted(), ["packs/x-0-1234.pack", "packs/x-0-5678.pack"]);
       assert.ok(first.deleted.length > 0);
       const kept = await keys();
       for (const key of first.deleted) assert.ok(replaced.has(a.names.object(id, key)), key);
       assert.ok([...kept].some((key) => key.endsWith("1234.pack")));
-      passed += KEEP_MS;
+      pass(KEEP_MS);
       const second = await collector.collect(id, signal);
       assert.deepEqual(second.deleted.toSorted(), ["packs/x-0-1234.pack", "packs/x-0-5678.pack"]);
       assert.deepEqual((await a.manifests.current(id))?.tombstones, []);

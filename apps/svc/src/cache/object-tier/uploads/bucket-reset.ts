@@ -17,6 +17,8 @@ export interface PurgeEpochs {
   stored(id: RepositoryId): Promise<number>;
   /** Begins the next epoch on every instance, which removes the local data. @throws if it cannot be stored */
   raise(owner: string, name: string): Promise<void>;
+  /** Repositories whose data was removed once, also those that are not listed any more. @throws if they cannot be read */
+  purged(): Promise<readonly RepositoryId[]>;
   /** Waits until the epochs of running removals count. */
   settled(): Promise<void>;
 }
