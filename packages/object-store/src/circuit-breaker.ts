@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import { systemClock, type Clock } from "@devplat/base";
 import { ObjectStoreError, type ObjectStoreErrorCode } from "./errors.ts";
+import { ForwardingStore } from "./forwarding-store.ts";
 import type { ObjectStore } from "./object-store.ts";
 
 /** Failures within {@link WINDOW_MS} that open the circuit. */
@@ -31,7 +32,7 @@ export interface CircuitBreakerOptions {
 }
 
 /** An object store that is left alone while it fails, so that no request waits for it. */
-export class CircuitBreaker implements ObjectStore {
+export class CircuitBreaker extends ForwardingStore {
   readonly #store: ObjectStore;
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #onChange: (state: CircuitState) => void;
@@ -40,52 +41,38 @@ export class CircuitBreaker implements ObjectStore {
   #failures: number[] = [];
   #openUntil = 0;
 
-  readonly get: ObjectStore["get"];
-  readonly head: ObjectStore["head"];
-  readonly put: ObjectStore["put"];
-  readonly putLarge: ObjectStore["putLarge"];
-  readonly delete: ObjectStore["delete"];
-  readonly list: ObjectStore["list"];
-  readonly listUploads: ObjectStore["listUploads"];
-  readonly abortUpload: ObjectStore["abortUpload"];
-
   constructor(
     store: ObjectStore,
     { clock = systemClock, onChange = () => undefined }: CircuitBreakerOptions = {},
   ) {
+    super();
     this.#store = store;
     this.#clock = clock;
     this.#onChange = onChange;
-    this.get = async (...args) => {
-      const result = await this.#guard(() => store.get(...args));
-      if (result.modified) this.#watch(result.body);
-      return result;
-    };
-    this.head = (...args) => this.#guard(() => store.head(...args));
-    this.put = (...args) => this.#guard(() => store.put(...args));
-    this.putLarge = (...args) => this.#guard(() => store.putLarge(...args));
-    this.delete = (...args) => this.#guard(() => store.delete(...args));
-    this.list = (...args) => this.#guard(() => store.list(...args));
-    this.listUploads = (...args) => this.#guard(() => store.listUploads(...args));
-    this.abortUpload = (...args) => this.#guard(() => store.abortUpload(...args));
   }
+
+  override readonly get: ObjectStore["get"] = async (...args) => {
+    const result = await this.forward((store) => store.get(...args));
+    if (result.modified) this.#watch(result.body);
+    return result;
+  };
 
   get state(): CircuitState {
     return this.#state === "open" && this.#clock.monotonic() >= this.#openUntil ? "trying" : this.#state;
   }
 
-  now(): number {
+  override now(): number {
     return this.#store.now();
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.#store.close();
   }
 
-  async #guard<T>(call: () => Promise<T>): Promise<T> {
+  protected override async forward<T>(call: (store: ObjectStore) => Promise<T>): Promise<T> {
     const isTrial = this.#admit();
     try {
-      const result = await call();
+      const result = await call(this.#store);
       if (isTrial) this.#change("closed");
       return result;
     } catch (error) {

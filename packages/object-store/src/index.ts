@@ -20,6 +20,7 @@ export type {
 } from "./object-store.ts";
 export { awsChain, fixedCredentials, type CredentialSource, type Credentials } from "./credentials.ts";
 export { CircuitBreaker, type CircuitBreakerOptions, type CircuitState } from "./circuit-breaker.ts";
+export { ForwardingStore } from "./forwarding-store.ts";
 export {
   probeStore,
   type Ability,

@@ -59,6 +59,7 @@ describe("assembleBucket", () => {
       keys: new ManifestKeys(config.cache.object_key!),
       epochs: new MemoryEpochs(),
       writer: "w1",
+      pointers: undefined,
       metrics,
       clock: systemClock,
       logger: silentLogger,

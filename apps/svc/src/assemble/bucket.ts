@@ -12,12 +12,18 @@ import { ProbedStore } from "../cache/object-tier/bucket/probed-store.ts";
 import { BucketManifestStore } from "../cache/object-tier/manifest/bucket-manifest-store.ts";
 import type { EpochSource } from "../cache/object-tier/manifest/epoch-source.ts";
 import type { ManifestKeys } from "../cache/object-tier/manifest/manifest-keys.ts";
+import { ChosenManifestFile } from "../cache/object-tier/manifest/chosen-manifest-file.ts";
+import { ConditionalManifestFile } from "../cache/object-tier/manifest/manifest-file.ts";
 import { ManifestMemory } from "../cache/object-tier/manifest/manifest-memory.ts";
 import { ManifestReader } from "../cache/object-tier/manifest/manifest-reader.ts";
 import { ManifestRefusals } from "../cache/object-tier/manifest/manifest-refusals.ts";
+import { PointedManifestFile } from "../cache/object-tier/manifest/pointed-manifest-file.ts";
 import type { ManifestStore } from "../cache/object-tier/manifest/manifest-store.ts";
 import { ObjectNames } from "../cache/object-tier/object-names.ts";
+import type { RepositoryId } from "../access/repository-id.ts";
 import type { Config } from "../config/schema.ts";
+import { repositoryKey } from "../coordination/repository-key.ts";
+import type { ManifestPointerStore } from "../storage/coordination-store.ts";
 import { SvcError } from "../errors.ts";
 import { ObjectTierMetrics } from "../telemetry/object-tier-metrics.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -28,6 +34,8 @@ export interface BucketOptions {
   readonly epochs: EpochSource;
   /** Id of this instance. */
   readonly writer: string;
+  /** Rows of the database that the instances share. Undefined: they share none. */
+  readonly pointers: ManifestPointerStore | undefined;
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -39,12 +47,14 @@ export interface BucketAssembly {
   readonly store: ProbedStore;
   readonly names: ObjectNames;
   readonly manifests: ManifestStore;
+  /** Name of the object with the manifest of a repository. Undefined, or with this result: it never changes. */
+  readonly manifestName: ((id: RepositoryId) => Promise<string | undefined>) | undefined;
   readonly report: BucketReport;
 }
 
 /** Assembles the bucket. Sends nothing. @throws SvcError `config_refused` */
 export function assembleBucket(options: BucketOptions): BucketAssembly {
-  const { config, keys, epochs, writer, clock, logger } = options;
+  const { config, keys, epochs, writer, pointers, clock, logger } = options;
   const metrics = new ObjectTierMetrics(options.metrics.registry);
   const raw = openBucket(config);
   const names = objectNames(config, keys);
@@ -60,6 +70,7 @@ export function assembleBucket(options: BucketOptions): BucketAssembly {
     store: raw,
     guarded: circuit,
     prefix: names.root.replace(/\/$/, ""),
+    hasDatabase: pointers !== undefined,
     clock,
     logger,
     onState: ({ kind }) => metrics.usable(kind === "usable"),
@@ -69,12 +80,17 @@ export function assembleBucket(options: BucketOptions): BucketAssembly {
     onRefused: (reason) => metrics.manifestRefused(reason),
   });
   const memory = new ManifestMemory(epochs);
-  const parts = { store, names, hostUrl: config.host.url, keys, epochs, memory, refusals, clock };
+  const hostUrl = config.host.url;
+  const keyOf = (id: RepositoryId): string => repositoryKey(hostUrl, id);
+  const pointed = pointers && new PointedManifestFile({ store, names, pointers, keyOf, writer, clock });
+  const file = new ChosenManifestFile(store, new ConditionalManifestFile(store, names), pointed);
+  const parts = { store, file, hostUrl, keys, epochs, memory, refusals, clock };
   const reader = new ManifestReader(parts);
   return {
     store,
     names,
     manifests: new BucketManifestStore({ ...parts, reader, writer }),
+    manifestName: pointed && (async (id) => (store.hasConditions ? undefined : pointed.currentName(id))),
     report: new BucketReport({ probed: store, circuit, refusals }),
   };
 }

@@ -180,6 +180,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     stopping: stopping.signal,
   });
   const responses = tier?.responses ?? local;
+  const sharing = tier?.sharing;
   const recorder = new ResponseRecorder({ responses, faults, policies, metrics });
   const set: MirrorSet = createMirrorSet({
     storage,
@@ -198,7 +199,13 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const { mirrors, lookup, responder } = set;
   const mirrorFaults = new MirrorFaults(set.repairs, faults);
   const fill = { mode: settings.fill, maxBytes: settings.fillMaxBytes, waitMs: queueMs };
-  const background = new BackgroundFills(fill, mirrors, upstreamQueue, faults);
+  const background = new BackgroundFills({
+    options: fill,
+    mirrors,
+    queue: upstreamQueue,
+    sharing,
+    faults,
+  });
   const filler = new MirrorFiller({
     mirrors,
     threads,
@@ -207,7 +214,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     faults: mirrorFaults,
     stopping: stopping.signal,
   });
-  const missingObjects = new MissingObjectFetches(upstreamQueue);
+  const missingObjects = new MissingObjectFetches(upstreamQueue, sharing);
   const objects = new MirrorResponses({
     mirrors,
     lookup,
@@ -234,6 +241,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
       },
       policies,
       upstreamQueue,
+      sharing,
       faults,
       metrics,
       clock,
@@ -252,6 +260,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     fetches,
     recorder,
     responses,
+    sharing,
     upstreamQueue,
     fills,
     reset,

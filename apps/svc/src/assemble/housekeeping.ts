@@ -6,6 +6,8 @@ import type { Store } from "../storage/store.ts";
 const INTERVAL_MS = 60 * 60 * 1000;
 /** Milliseconds that ended tokens are kept, so that a leak that is found late can still be told from a stranger's. */
 const KEEP_ENDED_MS = 30 * 24 * 60 * 60 * 1000;
+/** Milliseconds that records of shared fetches are kept, for people who look into the database. */
+const KEEP_FETCHES_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Only one of several instances on one database does it at a time. */
 const LEASE = "housekeeping";
@@ -47,6 +49,7 @@ export class Housekeeping {
       const entries = await store.oneTime.deleteExpired(now);
       const audit = auditDays === 0 ? 0 : await store.audit.deleteBefore(now - auditDays * DAY_MS);
       await store.leases.deleteEnded(DAY_MS);
+      await store.sharedFetches.deleteEnded(KEEP_FETCHES_MS);
       await store.leases.release(lease);
       if (sessions + tokens + entries + audit > 0) {
         logger.info({ sessions, tokens, entries, audit_records: audit }, "removed what is over");

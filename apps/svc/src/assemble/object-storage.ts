@@ -5,16 +5,19 @@ import type { BucketReport } from "../cache/object-tier/bucket/bucket-report.ts"
 import type { BucketState } from "../cache/object-tier/bucket/probed-store.ts";
 import { LeaseMaintainer } from "../cache/object-tier/maintenance/lease-maintainer.ts";
 import type { Config } from "../config/schema.ts";
-import { Leases } from "../coordination/leases.ts";
+import { hasCommonDatabase, sharesFetches } from "../config/common-database.ts";
 import type { RepositoryEpochs } from "../coordination/repository-epochs.ts";
 import { repositoryKey } from "../coordination/repository-key.ts";
+import { Leases } from "../coordination/leases.ts";
+import { SharedFetches } from "../coordination/shared-fetches.ts";
 import { SvcError } from "../errors.ts";
 import type { Store } from "../storage/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { SharedFetchMetrics } from "../telemetry/shared-fetch-metrics.ts";
 import { assembleBucket } from "./bucket.ts";
 import type { CacheSettings } from "./cache-parts.ts";
 import { objectKeys } from "./object-keys.ts";
-import { buildObjectTier } from "./object-tier.ts";
+import { buildObjectTier, type SharingSettings } from "./object-tier.ts";
 
 const MEGABYTE = 1024 * 1024;
 /** Random bytes in the id of an instance. It is part of names in the bucket. */
@@ -51,20 +54,39 @@ export interface ObjectStorage {
 export async function assembleObjectStorage(options: ObjectStorageOptions): Promise<ObjectStorage> {
   const { config, store, epochs, localPath, metrics, clock, logger } = options;
   const { cache } = config;
+  const isShared = hasCommonDatabase(config);
   const writer = randomBytes(WRITER_BYTES).toString("hex");
   const keys = await objectKeys(config, store.oneTime);
-  const bucket = assembleBucket({ config, keys, epochs, writer, metrics, clock, logger });
+  const bucket = assembleBucket({
+    config,
+    keys,
+    epochs,
+    writer,
+    pointers: isShared ? store.manifestPointers : undefined,
+    metrics,
+    clock,
+    logger,
+  });
+  const sharing = (): SharingSettings => {
+    const shared = new SharedFetchMetrics(metrics.registry);
+    const parts = { store: store.sharedFetches, instance: writer, clock, logger };
+    return {
+      fetches: new SharedFetches(parts, { waitMs: cache.share_wait_seconds * 1000 }),
+      keyOf: (id) => repositoryKey(config.host.url, id),
+      onTurn: (result) => shared.turn(result),
+      isUsable: () => bucket.report.isUsable,
+    };
+  };
   const leases = new Leases({ store: store.leases, instance: writer, clock, logger });
   // Instances on a common Postgres elect by its leases, so that no request to the bucket is needed.
-  const maintainer =
-    config.database.driver === "postgres"
-      ? new LeaseMaintainer({
-          hold: (name, ttlMs) => leases.hold(name, ttlMs),
-          nameOf: (id) => `packs ${repositoryKey(config.host.url, id)}`,
-          manifests: bucket.manifests,
-          clock,
-        })
-      : undefined;
+  const maintainer = isShared
+    ? new LeaseMaintainer({
+        hold: (name, ttlMs) => leases.hold(name, ttlMs),
+        nameOf: (id) => `packs ${repositoryKey(config.host.url, id)}`,
+        manifests: bucket.manifests,
+        clock,
+      })
+    : undefined;
   return {
     build: (inputs) =>
       buildObjectTier(
@@ -72,6 +94,7 @@ export async function assembleObjectStorage(options: ObjectStorageOptions): Prom
           store: bucket.store,
           names: bucket.names,
           manifests: bucket.manifests,
+          manifestName: bucket.manifestName,
           epochs,
           writer,
           localPath,
@@ -80,6 +103,7 @@ export async function assembleObjectStorage(options: ObjectStorageOptions): Prom
           queueBytes: cache.object_queue_mb * MEGABYTE,
           maintainer,
           deletesWithCondition: () => deletesWithCondition(bucket.store.state),
+          sharing: sharesFetches(config) ? sharing() : undefined,
         },
         inputs,
       ),

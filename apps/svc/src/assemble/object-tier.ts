@@ -15,6 +15,7 @@ import { ObjectTier } from "../cache/object-tier/object-tier.ts";
 import { BucketResponses } from "../cache/object-tier/responses/bucket-responses.ts";
 import { RESPONSE_JOB, ResponseUpload } from "../cache/object-tier/responses/response-upload.ts";
 import { ResponseUses } from "../cache/object-tier/responses/response-uses.ts";
+import { InstanceSharing, type InstanceSharingParts } from "../cache/object-tier/sharing/instance-sharing.ts";
 import { CheckedObjects } from "../cache/object-tier/slices/checked-objects.ts";
 import { CheckedUploads } from "../cache/object-tier/slices/checked-uploads.ts";
 import { TieredResponseStore } from "../cache/object-tier/tiered-response-store.ts";
@@ -40,6 +41,10 @@ export interface ObjectTierSettings {
   readonly uploadParallel: number;
   /** `cache.object_queue_mb`, in bytes. */
   readonly queueBytes: number;
+  /** One fetch from the code host for all instances. Undefined: each instance fetches for itself. */
+  readonly sharing?: SharingSettings | undefined;
+  /** Name of the object with the manifest of a repository. Undefined: it never changes. */
+  readonly manifestName?: ((id: RepositoryId) => Promise<string | undefined>) | undefined;
   /** Leases of the common database. Undefined: leases are objects in the bucket. */
   readonly maintainer?: Maintainer | undefined;
   /** Milliseconds between two reads of the manifests of repositories in use. Default 30 seconds. */
@@ -47,6 +52,12 @@ export interface ObjectTierSettings {
   /** Whether the store honours `If-Match` at a delete, as far as it was probed. Default: it does not. */
   readonly deletesWithCondition?: () => boolean;
 }
+
+/** Parts by which instances on one database share their fetches. */
+export type SharingSettings = Pick<InstanceSharingParts, "fetches" | "keyOf" | "onTurn"> & {
+  /** Whether the bucket can be used now. */
+  readonly isUsable: () => boolean;
+};
 
 /** Builds the bucket behind the local cache. */
 export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTierInputs): ObjectTier {
@@ -109,6 +120,7 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
       manifests,
       epochs,
       maintainer,
+      manifestName: settings.manifestName,
       // A removed repository leaves objects that nobody needs any more.
       async repositories() {
         const listed = policies.all().map(({ owner, name }) => repositoryId(owner, name));
@@ -135,8 +147,24 @@ export function buildObjectTier(settings: ObjectTierSettings, inputs: ObjectTier
     firstByteMs: settings.firstByteMs,
     stopping,
   });
+  const { sharing } = settings;
   return new ObjectTier({
     responses,
+    sharing:
+      sharing &&
+      new InstanceSharing({
+        ...sharing,
+        isUsable: (id) => sharing.isUsable() && !isPurging(id),
+        epochs,
+        manifests,
+        bucket,
+        mirrors: hydrations,
+        queue,
+        work,
+        clock,
+        firstByteMs: settings.firstByteMs,
+        stopping,
+      }),
     mirrors: mirrorTier,
     collector,
     leases,

@@ -16,7 +16,9 @@ export class FaultLog {
     this.#logger = logger;
   }
 
+  /** A store that is left alone does not count as a fault of a repository. Its state is logged elsewhere. */
   once(subject: Subject | undefined, error: unknown, message: string): void {
+    if (Object(error).code === "circuit_open") return;
     const code = systemCode(error) ?? messageOf(error);
     if (subject !== undefined) this.#lastErrors.set(subject.id.key, `${message} (${code})`);
     const line = `${subject?.id.key ?? ""} ${code} ${message}`;

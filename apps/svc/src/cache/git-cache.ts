@@ -127,6 +127,7 @@ export class GitCache {
     // The deadline is for the whole request, not for each fetch that it waits for.
     const deadline = clock.monotonic() + rules().queueMs;
     const mayRead = key !== undefined && authorization.wantsShown;
+    let insteadOf: number | undefined;
     while (!gone.aborted) {
       const { generation } = repository;
       const shared = sharingKey({ id, key, generation, identity: authorization.identity, mayRead });
@@ -152,9 +153,9 @@ export class GitCache {
           continue;
         }
       }
-      const led = await lead.run({ job, key, shared, broken, deadline });
-      // Filled: the mirror was filled while this request waited for a turn. Look again.
-      if (led !== "filled") return led;
+      const led = await lead.run({ job, key, shared, broken, mayRead, insteadOf, deadline });
+      if ("plan" in led) return led;
+      insteadOf = led.shared;
     }
     return { plan: { kind: "gone" }, confirm: false };
   }

@@ -9,6 +9,10 @@ import { stateOf } from "../cache/object-tier/bucket/probed-store.ts";
 import { MemoryEpochs } from "../cache/object-tier/manifest/epoch-source.ts";
 import type { ManifestKeys } from "../cache/object-tier/manifest/manifest-keys.ts";
 import { ManifestMemory } from "../cache/object-tier/manifest/manifest-memory.ts";
+import { ConditionalManifestFile } from "../cache/object-tier/manifest/manifest-file.ts";
+import { PointedManifestFile } from "../cache/object-tier/manifest/pointed-manifest-file.ts";
+import { repositoryKey } from "../coordination/repository-key.ts";
+import { hasCommonDatabase } from "../config/common-database.ts";
 import { ManifestReader } from "../cache/object-tier/manifest/manifest-reader.ts";
 import { ManifestRefusals } from "../cache/object-tier/manifest/manifest-refusals.ts";
 import { refuseUnusableBucket } from "../config/refusals.ts";
@@ -28,6 +32,9 @@ const NOT_NEEDED: ReadonlySet<string> = new Set([
 /** Concurrent reads of manifests. */
 const CONCURRENT_READS = 8;
 
+/** Name of this program as a writer of manifests. It writes none. */
+const READER = "doctor";
+
 /** Probes the bucket, and reads the manifest of each cached repository. */
 export async function examineBucket(config: Config, findings: Findings): Promise<void> {
   if (config.cache.object_bucket === undefined) {
@@ -44,7 +51,7 @@ export async function examineBucket(config: Config, findings: Findings): Promise
       return config.cache.object_bucket ?? "";
     });
     if (bucket === undefined) return;
-    await probeFindings(bucket, config, findings);
+    const hasConditions = await probeFindings(bucket, config, findings);
     await findings.attempt("key of manifests", async () => {
       store = await openStoreOf(config);
       keys = await objectKeys(config, store.oneTime);
@@ -52,29 +59,38 @@ export async function examineBucket(config: Config, findings: Findings): Promise
     });
     if (keys === undefined || store === undefined) return;
     const [read, from, by] = [bucket, store, keys];
-    await findings.attempt("manifests", async () => manifestFinding(read, from, by, config));
+    await findings.attempt("manifests", async () =>
+      manifestFinding(read, from, by, { config, hasConditions }),
+    );
   } finally {
     await bucket?.close();
     await store?.close();
   }
 }
 
-async function probeFindings(bucket: ObjectStore, config: Config, findings: Findings): Promise<void> {
+/** @returns whether the bucket honours conditions */
+async function probeFindings(bucket: ObjectStore, config: Config, findings: Findings): Promise<boolean> {
   const prefix = config.cache.storage_path?.replaceAll(/^\/+|\/+$/g, "") ?? "";
   const abilities = await probeStore(bucket, { ...(prefix !== "" && { prefix }) });
-  for (const row of abilities.rows) await findings.attempt(row.ability, async () => abilityOutcome(row));
+  const isPointed = !abilities.conditions && hasCommonDatabase(config);
+  for (const row of abilities.rows)
+    await findings.attempt(row.ability, async () => abilityOutcome(row, isPointed));
   await findings.attempt("bucket", async () => {
-    const state = stateOf(abilities);
-    return state.kind === "unusable" ? { fault: `cannot be used: ${state.reason}` } : "can be used";
+    const state = stateOf(abilities, hasCommonDatabase(config));
+    if (state.kind === "unusable") return { fault: `cannot be used: ${state.reason}` };
+    return abilities.conditions ? "can be used" : "can be used; the database names the manifests";
   });
+  return abilities.conditions;
 }
 
-function abilityOutcome({ ability, result, permission, reason }: ProbeRow): Outcome {
+/** @param isPointed whether a database replaces conditions on writes */
+function abilityOutcome({ ability, result, permission, reason }: ProbeRow, isPointed: boolean): Outcome {
   if (result === "yes") return "yes";
   const told =
     permission === undefined ? [result, reason] : [result, `the permission ${permission} is missing`];
   const text = told.filter((each) => each !== undefined).join(": ");
-  return NOT_NEEDED.has(ability) ? { warning: text } : { fault: text };
+  const isReplaced = isPointed && result === "no" && / with If-/.test(ability);
+  return NOT_NEEDED.has(ability) || isReplaced ? { warning: text } : { fault: text };
 }
 
 async function openStoreOf(config: Config): Promise<Store> {
@@ -96,13 +112,23 @@ async function manifestFinding(
   bucket: ObjectStore,
   store: Store,
   keys: ManifestKeys,
-  config: Config,
+  { config, hasConditions }: { readonly config: Config; readonly hasConditions: boolean },
 ): Promise<Outcome> {
   const epochs = new MemoryEpochs();
   const refusals = new ManifestRefusals({ logger: silentLogger, onRefused: () => undefined });
+  const names = objectNames(config, keys);
+  const file = hasConditions
+    ? new ConditionalManifestFile(bucket, names)
+    : new PointedManifestFile({
+        store: bucket,
+        names,
+        pointers: store.manifestPointers,
+        keyOf: (id) => repositoryKey(config.host.url, id),
+        writer: READER,
+        clock: systemClock,
+      });
   const reader = new ManifestReader({
-    store: bucket,
-    names: objectNames(config, keys),
+    file,
     hostUrl: config.host.url,
     keys,
     epochs,

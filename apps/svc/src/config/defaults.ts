@@ -44,6 +44,8 @@ export const DEFAULTS = {
   objectTimeoutSeconds: 2,
   /** Parts of one upload in transfer: four of 8 MiB use a gigabit connection. */
   objectUploadParallel: 4,
+  /** Seconds that a request waits for the fetch of another instance: no client notices this next to a slow fetch. */
+  shareWaitSeconds: 10,
   /** Megabytes of files that wait for their upload: an hour of a busy instance. */
   objectQueueMb: 4096,
   /** Concurrent connections; each idle one takes about 20 KB. */
@@ -91,6 +93,7 @@ export const BOUNDS = {
   objectTimeoutSeconds: { min: 0.1, max: 60 },
   /** Each part takes 8 MiB of memory. */
   objectUploadParallel: { min: 1, max: 64 },
+  shareWaitSeconds: { min: 1, max: 60 },
   /** From 16 MB, below which an ordinary pack does not fit, to a tebibyte. */
   objectQueueMb: { min: 16, max: 1_048_576 },
   localMaxSizeMb: { min: 1, max: 1_073_741_824 },

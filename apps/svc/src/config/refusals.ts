@@ -87,7 +87,8 @@ export function ineffective(config: Config): string[] {
 }
 
 /** Settings with which the service works, and which few would want if they saw what they mean. */
-function unwise({ server, host, encryption, dev, cache }: Config): string[] {
+function unwise(config: Config): string[] {
+  const { server, host, encryption, dev, cache } = config;
   const warnings: string[] = [];
   if (server.accel === undefined && (server.accel_secret ?? cache.accel_group) !== undefined) {
     warnings.push("server.accel_secret and cache.accel_group have no effect without server.accel");
@@ -95,7 +96,7 @@ function unwise({ server, host, encryption, dev, cache }: Config): string[] {
   if (server.accel !== undefined && !cache.enabled) {
     warnings.push("server.accel has no effect without cache.enabled");
   }
-  warnings.push(...unwiseBucket(cache));
+  warnings.push(...unwiseBucket(config));
   if (server.trusted_proxies.some((network) => network.endsWith("/0"))) {
     warnings.push(
       "server.trusted_proxies trusts everybody: any client can say that it comes from any address",
@@ -116,11 +117,11 @@ function unwise({ server, host, encryption, dev, cache }: Config): string[] {
   return warnings;
 }
 
-function unwiseBucket(cache: Config["cache"]): string[] {
+function unwiseBucket({ cache, database: { driver } }: Config): string[] {
   if (cache.object_bucket === undefined) {
     const unset: Readonly<Record<string, unknown>> = configSchema.parse({}).cache;
     const idle = Object.entries(cache).filter(
-      ([key, value]) => /^(?:object|local)_/.test(key) && value !== unset[key],
+      ([key, value]) => /^(?:object|local|share)_/.test(key) && value !== unset[key],
     );
     if (idle.length === 0) return [];
     return [
@@ -128,6 +129,11 @@ function unwiseBucket(cache: Config["cache"]): string[] {
     ];
   }
   const warnings: string[] = [];
+  if (cache.share_fetches === true && driver === "sqlite") {
+    warnings.push(
+      "cache.share_fetches with database.driver sqlite: only instances on this machine with the same file share fetches",
+    );
+  }
   if (!cache.enabled) warnings.push("cache.object_bucket has no effect without cache.enabled");
   if (cache.storage_path?.startsWith("/") === true && cache.local_path === undefined) {
     warnings.push(

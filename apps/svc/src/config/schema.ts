@@ -209,6 +209,10 @@ export const configSchema = z.strictObject({
     object_queue_mb: bounded(BOUNDS.objectQueueMb).default(DEFAULTS.objectQueueMb),
     /** Whether owners and names of repositories are replaced by a keyed hash in names of objects. */
     object_hide_names: z.boolean().default(false),
+    /** Whether one instance fetches from the code host for all; default: whether `database.driver` is `postgres`. */
+    share_fetches: z.boolean().optional(),
+    /** How long a request waits for the fetch of another instance. */
+    share_wait_seconds: bounded(BOUNDS.shareWaitSeconds).default(DEFAULTS.shareWaitSeconds),
     grant_seconds: bounded(BOUNDS.grantSeconds).default(DEFAULTS.grantSeconds),
     tips_seconds: bounded(BOUNDS.tipsSeconds).default(DEFAULTS.tipsSeconds),
     /** A fetch needs an ls-refs in the same request, to the letter; stock git's clones then end in an error. */

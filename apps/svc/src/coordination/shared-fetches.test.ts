@@ -40,8 +40,8 @@ describe("SharedFetches", () => {
   };
 
   it("one instance fetches, and the others get its object", async () => {
-    const fetch = led(await instance("a").join("k", signal));
-    const others = ["b", "c", "d"].map(async (name) => instance(name).join("k", signal));
+    const fetch = led(await instance("a").join("k", { signal }));
+    const others = ["b", "c", "d"].map(async (name) => instance(name).join("k", { signal }));
     await until(() => fetch.isAwaited);
     let told = 0;
     fetch.onAwaited(() => told++);
@@ -53,15 +53,15 @@ describe("SharedFetches", () => {
       turns.map(({ kind }) => kind),
       ["shared", "shared", "shared"],
     );
-    assert.equal((await instance("e").join("k", signal)).kind, "shared");
-    await led(await instance("e").join("other", signal)).end("failed");
+    assert.equal((await instance("e").join("k", { signal })).kind, "shared");
+    await led(await instance("e").join("other", { signal })).end("failed");
   });
 
   it("the instance that fetches is told when another one begins to wait", async () => {
-    const fetch = led(await instance("a").join("k", signal));
+    const fetch = led(await instance("a").join("k", { signal }));
     const told = new Promise<void>((resolve) => fetch.onAwaited(resolve));
     assert.equal(fetch.isAwaited, false);
-    const other = instance("b").join("k", signal);
+    const other = instance("b").join("k", { signal });
     await told;
     await fetch.end("shared");
     await other;
@@ -69,8 +69,8 @@ describe("SharedFetches", () => {
 
   for (const state of ["failed", "private"] as const) {
     it(`after a fetch that ended as ${state}, nobody waits again`, async () => {
-      const fetch = led(await instance("a").join("k", signal));
-      const others = ["b", "c", "d"].map(async (name) => instance(name).join("k", signal));
+      const fetch = led(await instance("a").join("k", { signal }));
+      const others = ["b", "c", "d"].map(async (name) => instance(name).join("k", { signal }));
       await until(() => fetch.isAwaited);
       await fetch.end(state);
       const turns = await Promise.all(others);
@@ -83,21 +83,21 @@ describe("SharedFetches", () => {
   }
 
   it("a fetch whose end is too far away is not waited for", async () => {
-    const fetch = led(await instance("a").join("k", signal));
+    const fetch = led(await instance("a").join("k", { signal }));
     const startedAt = performance.now();
     while (performance.now() - startedAt < 20) await sleep(5);
     // At this rate it takes a thousand times as long as it has taken so far.
     fetch.received(1, 100_000_000);
     await until(async () => (await store.sharedFetches.find("k"))?.expectedBytes);
-    assert.deepEqual(await instance("b").join("k", signal), { kind: "alone", reason: "too_long" });
+    assert.deepEqual(await instance("b").join("k", { signal }), { kind: "alone", reason: "too_long" });
     await fetch.end("failed");
   });
 
   it("a fetch that says nothing of its end is waited for until the time is over", async () => {
-    const fetch = led(await instance("a").join("k", signal));
+    const fetch = led(await instance("a").join("k", { signal }));
     fetch.received(1);
     const startedAt = performance.now();
-    const turn = await instance("b", { waitMs: 300 }).join("k", signal);
+    const turn = await instance("b", { waitMs: 300 }).join("k", { signal });
     assert.deepEqual(turn, { kind: "alone", reason: "too_long" });
     assert.ok(performance.now() - startedAt >= 300 - 2);
     await fetch.end("failed");
@@ -107,7 +107,7 @@ describe("SharedFetches", () => {
     await store.sharedFetches.begin("k", "dead", 300);
     const turns = await Promise.all(
       ["b", "c"].map(async (name) => {
-        const turn = await instance(name).join("k", signal);
+        const turn = await instance(name).join("k", { signal });
         if (turn.kind === "lead") await turn.fetch.end("shared");
         return turn.kind;
       }),
@@ -116,21 +116,21 @@ describe("SharedFetches", () => {
   });
 
   it("an object that is not in the bucket after all is fetched again, by one", async () => {
-    await led(await instance("a").join("k", signal)).end("shared");
-    const turn = await instance("b").join("k", signal);
+    await led(await instance("a").join("k", { signal })).end("shared");
+    const turn = await instance("b").join("k", { signal });
     assert.ok(turn.kind === "shared");
     const again = await Promise.all([
-      instance("b").join("k", signal, turn.fence),
-      instance("c", { waitMs: 100 }).join("k", signal, turn.fence),
+      instance("b").join("k", { signal, insteadOf: turn.fence }),
+      instance("c", { waitMs: 100 }).join("k", { signal, insteadOf: turn.fence }),
     ]);
     assert.equal(again.filter(({ kind }) => kind === "lead").length, 1);
     for (const each of again) if (each.kind === "lead") await each.fetch.end("failed");
   });
 
   it("a client that leaves ends the wait", async () => {
-    const fetch = led(await instance("a").join("k", signal));
+    const fetch = led(await instance("a").join("k", { signal }));
     const gone = new AbortController();
-    const waiting = instance("b").join("k", gone.signal);
+    const waiting = instance("b").join("k", { signal: gone.signal });
     await isAwaited();
     gone.abort(new Error("left"));
     await assert.rejects(waiting, /left|aborted/);
@@ -138,9 +138,9 @@ describe("SharedFetches", () => {
   });
 
   it("without the database each instance fetches by itself, and nothing fails", async () => {
-    const fetch = led(await instance("a").join("k", signal));
+    const fetch = led(await instance("a").join("k", { signal }));
     await store.close();
-    assert.deepEqual(await instance("b").join("k", signal), { kind: "alone", reason: "unavailable" });
+    assert.deepEqual(await instance("b").join("k", { signal }), { kind: "alone", reason: "unavailable" });
     fetch.received(5);
     await fetch.end("shared");
     store = await memoryStore();
@@ -159,7 +159,7 @@ describe("SharedFetches", () => {
         await sleep(random() * 150);
         const startedAt = performance.now();
         const dies = random() < 0.2;
-        const turn = await instance(name, options, dies ? silent : store.sharedFetches).join(key, signal);
+        const turn = await instance(name, options, dies ? silent : store.sharedFetches).join(key, { signal });
         const waitedMs = performance.now() - startedAt;
         // The limit, one look more, and time for a loaded machine.
         assert.ok(waitedMs < options.waitMs + 2000, `waited ${waitedMs} ms`);

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from "@devplat/base";
+import { TimeLimit, untilAborted, type Clock, type Logger } from "@devplat/base";
 import type { SharedFetchRecord, SharedFetchStore } from "../storage/coordination-store.ts";
 import { LedFetch } from "./led-fetch.ts";
 
@@ -6,10 +6,10 @@ import { LedFetch } from "./led-fetch.ts";
 const POLL_MS = 200;
 /** Milliseconds without a report after which an instance that fetches counts as dead. It reports twice a second. */
 const SILENT_MS = 5000;
-
-/** Milliseconds for which the record of a fetch that ended is kept, for people who look into the database. */
-const KEEP_MS = 24 * 60 * 60 * 1000;
-
+/** Milliseconds that a caller waits for one response of the database. After them it fetches by itself. */
+const RESPONSE_MS = 5000;
+/** The same after a caller has waited in vain. */
+const AWAY_RESPONSE_MS = 500;
 /** Why a caller asks the code host by itself, without the others: only for logs and metrics. */
 export type AloneReason =
   /** Another instance's fetch failed. */
@@ -18,6 +18,8 @@ export type AloneReason =
   | "private"
   /** It will not end in time. */
   | "too_long"
+  /** This instance fetches it already, or has fetched it. */
+  | "own"
   /** The database does not respond. */
   | "unavailable";
 
@@ -42,10 +44,23 @@ export interface SharedFetchesParts {
 }
 
 export interface SharedFetchesOptions {
-  /** `share_wait_seconds` in milliseconds: how long a caller waits, all in all. Default 10 000. */
+  /** `cache.share_wait_seconds` in milliseconds: how long a caller waits, all in all. Default 10 000. */
   readonly waitMs?: number;
   /** Default {@link SILENT_MS}. */
   readonly silentMs?: number;
+}
+
+export interface JoinOptions {
+  /** Ends the wait, such as when the client has left. */
+  readonly signal: AbortSignal;
+  /** Beginning of the caller's wait, in `clock.monotonic()`. Default: now. */
+  readonly since?: number;
+  /** Milliseconds to wait, all in all. Default: that of the options. */
+  readonly waitMs?: number;
+  /** Fencing number of a `shared` turn whose object was not in the bucket. */
+  readonly insteadOf?: number | undefined;
+  /** Called when another instance, which this caller waits for, has received the first bytes. */
+  readonly onBegun?: () => void;
 }
 
 /**
@@ -56,6 +71,8 @@ export class SharedFetches {
   readonly #parts: SharedFetchesParts;
   readonly #waitMs: number;
   readonly #silentMs: number;
+  /** Whether the database did not respond to the last caller. */
+  #isAway = false;
 
   constructor(
     parts: SharedFetchesParts,
@@ -67,42 +84,46 @@ export class SharedFetches {
   }
 
   /**
-   * Finds out who fetches, and waits for another instance if that is worth it. Never rejects for want of the database: no
+   * Finds out who fetches, and waits for another instance if that is worth it. Never rejects because of the database: no
    * clone fails because of it.
    *
-   * @param key `repositoryKey` with the response key
-   * @param signal ends the wait, such as when the client has left
-   * @param insteadOf fencing number of a `shared` turn whose object was not in the bucket
+   * @param key `repositoryKey` with the subject of the fetch
    * @throws the reason of the signal
    */
-  async join(key: string, signal: AbortSignal, insteadOf?: number): Promise<SharedFetchTurn> {
-    const deadline = this.#parts.clock.monotonic() + this.#waitMs;
+  async join(key: string, options: JoinOptions): Promise<SharedFetchTurn> {
+    const { clock, logger } = this.#parts;
     try {
-      return await this.#join(key, signal, deadline, insteadOf);
+      const { since = clock.monotonic(), waitMs = this.#waitMs } = options;
+      const turn = await this.#join(key, options, since + waitMs);
+      this.#isAway = false;
+      return turn;
     } catch (error) {
-      signal.throwIfAborted();
-      this.#parts.logger.warn({ err: error }, "a fetch cannot be shared with other instances");
+      options.signal.throwIfAborted();
+      if (!this.#isAway)
+        logger.warn({ err: error }, "fetches from the code host cannot be shared with other instances");
+      this.#isAway = true;
       return { kind: "alone", reason: "unavailable" };
     }
   }
 
-  async #join(
-    key: string,
-    signal: AbortSignal,
-    deadline: number,
-    insteadOf: number | undefined,
-  ): Promise<SharedFetchTurn> {
-    const { store, instance } = this.#parts;
+  async #join(key: string, options: JoinOptions, deadline: number): Promise<SharedFetchTurn> {
+    const { store, instance, clock } = this.#parts;
+    const { signal, insteadOf } = options;
     let hasFailed: "failed" | "private" | undefined;
     for (;;) {
       signal.throwIfAborted();
-      const start = await store.begin(key, instance, this.#silentMs, insteadOf);
+      const begin = store.begin(key, instance, this.#silentMs, insteadOf);
+      const start = await this.#inTime(begin, signal);
       if (start.kind === "begun") return { kind: "lead", fetch: this.#led(key, start.fence) };
-      if (start.fetch.state === "shared") return { kind: "shared", fence: start.fetch.fence };
+      const { fence, state, holder } = start.fetch;
+      if (holder === instance) return { kind: "alone", reason: "own" };
+      // Its object may be missing in the bucket again and again.
+      const isLate = insteadOf !== undefined && clock.monotonic() >= deadline;
+      if (state === "shared") return isLate ? { kind: "alone", reason: "too_long" } : { kind: state, fence };
       // The others were as fast as this one after a failure. It does not wait twice.
       if (hasFailed !== undefined) return { kind: "alone", reason: hasFailed };
-      const end = await this.#end(start.fetch, signal, deadline);
-      if (end === "shared") return { kind: "shared", fence: start.fetch.fence };
+      const end = await this.#end(start.fetch, options, deadline);
+      if (end === "shared") return { kind: "shared", fence };
       if (end === "too_long") return { kind: "alone", reason: end };
       // Silent: the instance has died. The next one that begins fetches.
       if (end !== "silent") hasFailed = end;
@@ -112,7 +133,7 @@ export class SharedFetches {
   /** Waits for the end of a fetch of another instance, as long as that is worth it. */
   async #end(
     first: SharedFetchRecord,
-    signal: AbortSignal,
+    { signal, onBegun }: JoinOptions,
     deadline: number,
   ): Promise<"shared" | "failed" | "private" | "too_long" | "silent"> {
     const { store, clock } = this.#parts;
@@ -125,18 +146,19 @@ export class SharedFetches {
       if (fetch.state === "shared" || fetch.state === "failed" || fetch.state === "private")
         return fetch.state;
       if (fetch.remainingMs <= 0) return "silent";
+      if (fetch.bytes > 0) onBegun?.();
       const leftMs = deadline - clock.monotonic();
       if (leftMs <= 0 || expectedMs(fetch) > leftMs) return "too_long";
-      if (!isMarked) await store.markAwaited(key, fence);
+      if (!isMarked) await this.#inTime(store.markAwaited(key, fence), signal);
       isMarked = true;
       await clock.sleep(Math.min(POLL_MS, leftMs), signal);
-      fetch = await store.find(key);
+      fetch = await this.#inTime(store.find(key), signal);
     }
   }
 
-  /** Removes old records of all instances. The caller must call it now and then. @throws SvcError `database_unavailable` */
-  async clean(): Promise<void> {
-    await this.#parts.store.deleteEnded(KEEP_MS);
+  async #inTime<T>(response: Promise<T>, signal: AbortSignal): Promise<T> {
+    using limit = new TimeLimit(this.#parts.clock, this.#isAway ? AWAY_RESPONSE_MS : RESPONSE_MS, signal);
+    return await untilAborted(response, limit.signal);
   }
 
   #led(key: string, fence: number): LedFetch {

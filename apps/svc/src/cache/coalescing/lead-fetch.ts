@@ -9,6 +9,7 @@ import type { AdmissionQueue } from "../admission/admission-queue.ts";
 import type { Place } from "../admission/fair-queue.ts";
 import { counted, upstreamWork } from "../admission/places.ts";
 import type { FetchJob, PlannedFetch, WaitingJob } from "../fetch-plan.ts";
+import type { FetchSharing, FetchTurn } from "../fetch-sharing.ts";
 import type { MirrorFiller } from "../filling/mirror-filler.ts";
 import type { FillWatch } from "../filling/fill-watch.ts";
 import type { RepositoryReset } from "../repository-reset.ts";
@@ -18,6 +19,7 @@ import type { MirrorFaults } from "../mirror-faults.ts";
 import type { MirrorResponses, MirrorAttempt, MirrorOutcome } from "../mirror-responses.ts";
 import type { CoalescedFetches, LedFetch } from "./coalesced-fetches.ts";
 import { respondWithKeepalive } from "./respond-with-keepalive.ts";
+import { TransferForAll } from "./transfer-for-all.ts";
 
 /** A fetch without a stored response and without a running fetch to join. */
 export interface LeadTask {
@@ -28,6 +30,10 @@ export interface LeadTask {
   readonly shared: string;
   /** True if a stored response could not be read. Then no stored data is used for this request. */
   readonly broken: boolean;
+  /** Whether stored responses may be sent to the client. */
+  readonly mayRead: boolean;
+  /** Fence of the fetch of another instance whose response could not be read. */
+  readonly insteadOf: number | undefined;
   /** End of the time that the request may wait, in `clock.monotonic()`. */
   readonly deadline: number;
 }
@@ -39,6 +45,8 @@ export interface LeadFetchParts {
   readonly fetches: CoalescedFetches;
   readonly recorder: ResponseRecorder;
   readonly responses: Pick<ResponseStore, "refer">;
+  /** Undefined: each instance fetches for itself. */
+  readonly sharing: FetchSharing | undefined;
   readonly upstreamQueue: AdmissionQueue;
   readonly fills: FillWatch;
   readonly reset: RepositoryReset;
@@ -47,6 +55,12 @@ export interface LeadFetchParts {
   readonly clock: Clock;
   /** Milliseconds between keepalive packets for a client that waits. */
   readonly keepAliveMs: number;
+}
+
+/** No response yet. Look again: in the mirror, which has been filled, or for the response that another instance fetched. */
+export interface LookAgain {
+  /** Fence of the fetch of the other instance. */
+  readonly shared: number | undefined;
 }
 
 /** A response that the mirror made, and how. */
@@ -72,10 +86,10 @@ export class LeadFetch {
   }
 
   /**
-   * @returns `filled` if the mirror was filled while the request waited for a turn: then it must be checked again
+   * @returns LookAgain if the data has become available while the request waited for a turn
    * @throws GitError if the code host does not answer
    */
-  async run(task: LeadTask): Promise<PlannedFetch | "filled"> {
+  async run(task: LeadTask): Promise<PlannedFetch | LookAgain> {
     const { job, key, shared } = task;
     // The signal may have fired during the search for a stored response. It does not fire again.
     if (job.gone.aborted) return { plan: { kind: "gone" }, confirm: false };
@@ -89,7 +103,7 @@ export class LeadFetch {
     }
   }
 
-  async #respond(task: LeadTask, led: LedFetch): Promise<PlannedFetch | "filled"> {
+  async #respond(task: LeadTask, led: LedFetch): Promise<PlannedFetch | LookAgain> {
     const { mirror, metrics, reset } = this.#parts;
     const { job } = task;
     const startedAt = performance.now();
@@ -172,20 +186,51 @@ export class LeadFetch {
     return { plan, confirm };
   }
 
+  /** Fetches the response from the code host, unless another instance does, and this one can get it from there. */
+  async #fromUpstream(task: LeadTask, led: LedFetch, generation: number): Promise<PlannedFetch | LookAgain> {
+    const turn = await this.#turn(task, led);
+    if (turn.kind === "here") return leftFor(led, turn.fence);
+    const forAll = turn.kind === "lead" ? new TransferForAll(led.fetch, turn.fetch) : undefined;
+    let hasBegun = false;
+    try {
+      const planned = await this.#fetch(task, led, generation, forAll);
+      hasBegun = "plan" in planned && planned.plan.kind === "lead";
+      return planned;
+    } finally {
+      if (!hasBegun) forAll?.end(false);
+    }
+  }
+
+  /** Decides which instance fetches. Only a response that may be stored is shared. */
+  async #turn({ job, key, mayRead, broken, insteadOf }: LeadTask, { fetch }: LedFetch): Promise<FetchTurn> {
+    const { sharing } = this.#parts;
+    if (sharing === undefined || key === undefined || !mayRead || broken) return { kind: "alone" };
+    try {
+      const { signal } = fetch;
+      return await sharing.response(job.repository.id, key, { signal, since: job.wait.since, insteadOf });
+    } catch (error) {
+      // All clients have left. The place is not taken either.
+      if (fetch.signal.aborted) return { kind: "alone" };
+      throw error;
+    }
+  }
+
   /** Waits for a place for a fetch from the code host, and holds it until the response is here. */
-  async #fromUpstream(task: LeadTask, led: LedFetch, generation: number): Promise<PlannedFetch | "filled"> {
+  async #fetch(
+    task: LeadTask,
+    led: LedFetch,
+    generation: number,
+    forAll: TransferForAll | undefined,
+  ): Promise<PlannedFetch | LookAgain> {
     const { job } = task;
     const place = await this.#place(task, led);
-    if (place === "filled") {
-      led.close();
-      led.reader.leave();
-      return "filled";
-    }
+    if (place === "filled") return leftFor(led, undefined);
     if (place === undefined) return this.#turnedAway(task, led);
     try {
       const response = await job.upstream.fetch(job.body, led.fetch.signal);
       if (!isUploadPackResult(response)) return relayed(led, response, () => place.release());
-      return await this.#beginFromUpstream(task, led, { chunks: response.chunks, place, generation });
+      const chunks = forAll?.chunks(response.chunks, lengthOf(response)) ?? response.chunks;
+      return await this.#beginFromUpstream(task, led, { chunks, place, generation, forAll });
     } catch (error) {
       place.release();
       throw error;
@@ -214,11 +259,12 @@ export class LeadFetch {
       readonly chunks: AsyncIterable<Buffer>;
       readonly place: Place;
       readonly generation: number;
+      readonly forAll: TransferForAll | undefined;
     },
   ): Promise<PlannedFetch> {
     const { recorder, background, filler, fills } = this.#parts;
     const { repository, wantedRefs } = job;
-    const { place, generation } = response;
+    const { place, generation, forAll } = response;
     const chunks = counted(response.chunks, place);
     const { fetch, check } = led;
     const pending = await recorder.begin(repository, key);
@@ -238,6 +284,7 @@ export class LeadFetch {
       const recording = { repository, key, generation, wantedRefs, led, chunks, pending, isRepeatable };
       const { stored, bytes } = await recorder.record(recording);
       recorded.resolve(stored);
+      forAll?.end(stored);
       place.release();
       const source = stored && pending !== undefined ? { chunks: () => pending.chunks(bytes) } : undefined;
       if (check.complete && check.packStarted) void fill?.complete(source);
@@ -271,6 +318,19 @@ export class LeadFetch {
   #left({ deadline }: LeadTask): number {
     return deadline - this.#parts.clock.monotonic();
   }
+}
+
+/** Ends a fetch without a response. Requests that joined it look again, too. */
+function leftFor(led: LedFetch, shared: number | undefined): LookAgain {
+  led.close();
+  led.reader.leave();
+  return { shared };
+}
+
+/** Bytes of a response, if the code host says how many there are. */
+function lengthOf({ headers }: UpstreamResponse): number | undefined {
+  const length = headers["content-length"];
+  return typeof length === "string" && /^\d{1,15}$/.test(length) ? Number(length) : undefined;
 }
 
 /** Relays the code host's response to the leading client only. @param release releases its place */

@@ -12,6 +12,7 @@ import { upstreamWork } from "../admission/places.ts";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
 import type { FillJob } from "../fetch-plan.ts";
+import type { FetchSharing } from "../fetch-sharing.ts";
 import { SURVEYED_PREFIXES, shareHistory, type MissingWants, type Mirror } from "@devplat/git-mirror";
 import { packBytes } from "./pack-stream.ts";
 
@@ -22,13 +23,14 @@ export const MAX_ERROR_BYTES = 64 * 1024;
 
 /**
  * Result of fetching the objects that the mirror lacks.
- * - `filled`: the mirror has them. `fetched`: this fetch got them from the code host, not another fill.
+ * - `filled`: the mirror has them. `fetched`: this fetch got them from the code host, not another fill. `shared`: another
+ *   instance may have got them.
  * - `unrelated`: the mirror has them, and they share no history with its older objects.
  * - `refused`: the code host's response is for the caller whose credential was used.
  * - `busy`: the limit gave no turn in time.
  */
 export type MissingObjectFetchOutcome =
-  | { readonly kind: "filled"; readonly fetched: boolean }
+  | { readonly kind: "filled"; readonly fetched: boolean; readonly shared: boolean }
   | { readonly kind: "unrelated" }
   | { readonly kind: "busy" }
   | { readonly kind: "refused"; readonly response: UpstreamResponse };
@@ -66,10 +68,13 @@ export class ResponseBroken extends Error {}
  */
 export class MissingObjectFetches {
   readonly #queue: AdmissionQueue;
+  readonly #sharing: FetchSharing | undefined;
   readonly #running = new Map<string, MissingObjectFetch>();
 
-  constructor(queue: AdmissionQueue) {
+  /** @param sharing undefined: each instance fetches for itself */
+  constructor(queue: AdmissionQueue, sharing: FetchSharing | undefined) {
     this.#queue = queue;
+    this.#sharing = sharing;
   }
 
   /** The running fetch of the same objects, if another request started one. */
@@ -101,18 +106,22 @@ export class MissingObjectFetches {
   ): Promise<MissingObjectFetchOutcome> {
     const { repository, format } = job;
     const { signal } = new AbortController();
+    const turn = await this.#sharing?.objects(repository.id, subjectOf(wants), { signal, onBegun: begun });
+    const forAll = turn?.kind === "lead" ? turn.fetch : undefined;
+    const shared = turn?.kind === "here";
+    let received = 0;
     const before = [...view.refs.values()].map(({ oid }) => oid);
     const related = tips.oids.values().some((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
     let place: Place | undefined;
     let fetched = false;
     const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Buffer>> => {
       fetched = true;
-      const turn = (place = await this.#queue.take(
+      const moved = (place = await this.#queue.take(
         upstreamWork(repository.id.key, job.client),
         signal,
         waitMs,
       ));
-      if (turn === undefined) throw new NoTurn();
+      if (moved === undefined) throw new NoTurn();
       const response = await job.upstream
         .fetch(requestFor(wants, refs, format), signal)
         .catch((cause: unknown) => {
@@ -121,13 +130,17 @@ export class MissingObjectFetches {
       if (!isUploadPackResult(response)) throw new FetchRefused(response);
       return packOf(response, (bytes) => {
         begun();
-        turn.moved(bytes);
+        moved.moved(bytes);
+        forAll?.received((received += bytes));
       });
     };
     try {
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
+      // Opens nothing if another instance has fetched the objects.
       await mirror.receive({ open, format, wants, shown: tips.refs.values(), covered });
+      forAll?.complete();
     } catch (error) {
+      forAll?.giveUp();
       if (error instanceof NoTurn) return { kind: "busy" };
       if (error instanceof FetchRefused) return { kind: "refused", response: error.response };
       // The mirror was checked before, so the fault is in the received pack. The mirror must not be repaired for it.
@@ -138,21 +151,26 @@ export class MissingObjectFetches {
     } finally {
       place?.release();
     }
-    if (related || !fetched) return { kind: "filled", fetched };
+    if (related || !fetched) return { kind: "filled", fetched, shared };
     const now = await mirror.view(format);
-    if (now === undefined) return { kind: "filled", fetched };
+    if (now === undefined) return { kind: "filled", fetched, shared };
     try {
       const same = await shareHistory(now, [...wants, ...tips.oids], before);
-      return same ? { kind: "filled", fetched } : { kind: "unrelated" };
+      return same ? { kind: "filled", fetched, shared } : { kind: "unrelated" };
     } finally {
       now.release();
     }
   }
 }
 
+/** The same for equal objects. */
+export function subjectOf(wants: readonly string[]): string {
+  return wants.toSorted().join(" ");
+}
+
 function keyOf({ repository }: FillJob, { wants }: MissingWants): string {
   const identity = `${repository.generation}.${repository.tips.identity}`;
-  return `${repository.id.key}#${identity} ${wants.toSorted().join(" ")}`;
+  return `${repository.id.key}#${identity} ${subjectOf(wants)}`;
 }
 
 /** A request for these objects, with the refs of the mirror as haves. Branches come first, because they move. */

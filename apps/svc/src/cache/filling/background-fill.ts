@@ -4,6 +4,7 @@ import type { FaultLog } from "../fault-log.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
 import type { FillJob } from "../fetch-plan.ts";
+import type { FetchForAll, FetchSharing } from "../fetch-sharing.ts";
 import type { Mirrors } from "@devplat/git-mirror";
 import type { AdmissionQueue } from "../admission/admission-queue.ts";
 import type { Place } from "../admission/fair-queue.ts";
@@ -11,6 +12,9 @@ import { upstreamWork } from "../admission/places.ts";
 
 /** Prefixes of the refs that a fill requests: branches and tags, never proposals (`refs/pull/`). */
 const FILL_PREFIXES = ["HEAD", "refs/heads/", "refs/tags/"];
+
+/** Milliseconds that a fill waits for one of another instance. Few requests wait for it, and it asks for much. */
+export const SHARED_WAIT_MS = 10 * 60 * 1000;
 
 /** The pack of a fill is larger than `cache.fill_max_mb`. */
 class TooBig extends Error {}
@@ -43,16 +47,31 @@ export class BackgroundFills {
   readonly #options: BackgroundFillOptions;
   readonly #mirrors: Mirrors;
   readonly #queue: AdmissionQueue;
+  readonly #sharing: FetchSharing | undefined;
   readonly #faults: FaultLog;
   readonly #running = new Map<string, Promise<FillResult>>();
   /** Repositories that are too large, and the generation of their data. */
   readonly #tooBig = new WeakMap<CachedRepository, number>();
   readonly #ended = new AbortController();
 
-  constructor(options: BackgroundFillOptions, mirrors: Mirrors, queue: AdmissionQueue, faults: FaultLog) {
+  constructor({
+    options,
+    mirrors,
+    queue,
+    sharing,
+    faults,
+  }: {
+    readonly options: BackgroundFillOptions;
+    readonly mirrors: Mirrors;
+    readonly queue: AdmissionQueue;
+    /** Undefined: each instance fills its mirror for itself. */
+    readonly sharing: FetchSharing | undefined;
+    readonly faults: FaultLog;
+  }) {
     this.#options = options;
     this.#mirrors = mirrors;
     this.#queue = queue;
+    this.#sharing = sharing;
     this.#faults = faults;
   }
 
@@ -81,11 +100,17 @@ export class BackgroundFills {
     const { generation } = repository;
     const { signal } = this.#ended;
     let place: Place | undefined;
+    let forAll: FetchForAll | undefined;
     try {
+      // The whole repository, as far as one fill is like another.
+      const turn = await this.#sharing?.objects(repository.id, "fill", { signal, waitMs: SHARED_WAIT_MS });
+      if (turn?.kind === "lead") forAll = turn.fetch;
       const work = upstreamWork(repository.id.key, job.client, true);
       place = await this.#queue.take(work, signal, this.#options.waitMs);
       if (place === undefined) return { kind: "busy" };
-      await this.#fill(job, place);
+      await this.#fill(job, place, forAll);
+      forAll?.complete();
+      forAll = undefined;
       return { kind: "ended" };
     } catch (error) {
       if (error instanceof TooBig) this.#tooBig.set(repository, generation);
@@ -96,6 +121,7 @@ export class BackgroundFills {
       if (error instanceof FetchRefused) return { kind: "refused", response: error.response };
       return { kind: "failed", error };
     } finally {
+      forAll?.giveUp();
       place?.release();
     }
   }
@@ -105,7 +131,7 @@ export class BackgroundFills {
     this.#ended.abort(new Error("the service is stopping"));
   }
 
-  async #fill(job: FillJob, place: Place): Promise<void> {
+  async #fill(job: FillJob, place: Place, forAll: FetchForAll | undefined): Promise<void> {
     const { repository, format, fetch } = job;
     const mirror = this.#mirrors.of(repository.id);
     const view = await mirror.view(format);
@@ -121,13 +147,17 @@ export class BackgroundFills {
       }
     }
     const { signal } = this.#ended;
+    let received = 0;
     const open = async (): Promise<AsyncIterable<Buffer>> => {
       const response = await job.upstream.fetch(requestFor([...wants], new Map(), format), signal);
       if (!isUploadPackResult(response)) {
         throw new FetchRefused(withBody(response, await response.read(MAX_ERROR_BYTES)));
       }
       return bounded(
-        packOf(response, (bytes) => place.moved(bytes)),
+        packOf(response, (bytes) => {
+          place.moved(bytes);
+          forAll?.received((received += bytes));
+        }),
         this.#options.maxBytes,
       );
     };

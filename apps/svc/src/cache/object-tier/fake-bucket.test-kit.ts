@@ -25,6 +25,8 @@ export interface FakeBehaviour {
 export class FakeBucket {
   /** All versions of each object, oldest first. */
   readonly versions = new Map<string, Version[]>();
+  /** Names of deleted objects. They are not written again. */
+  readonly deleted = new Set<string>();
   readonly counts = { get: 0, put: 0 };
 
   put(key: string, bytes: Uint8Array, condition?: WriteCondition): string {
@@ -39,7 +41,7 @@ export class FakeBucket {
     return etag;
   }
 
-  /** A client with faults. Only `get` and `put` are there. */
+  /** A client with faults. Only `get`, `put` and `delete` are there. */
   client(behaviour: FakeBehaviour = {}): ObjectStore {
     const { turn = () => Promise.resolve(), staleBy = () => 0 } = behaviour;
     const client = {
@@ -48,7 +50,7 @@ export class FakeBucket {
         this.counts.get++;
         await turn();
         if (behaviour.readFault?.() === true) throw new ObjectStoreError("unreachable", "fake: no response");
-        const version = this.versions.get(key)?.at(-1 - staleBy());
+        const version = this.deleted.has(key) ? undefined : this.versions.get(key)?.at(-1 - staleBy());
         await turn();
         if (version === undefined) throw new ObjectStoreError("missing", "fake: it is not there");
         if (version.etag === options.ifNoneMatch) return { modified: false as const, etag: version.etag };
@@ -79,6 +81,10 @@ export class FakeBucket {
         await turn();
         if (fault === "lost") throw lost;
         return { etag };
+      },
+      delete: async (key: string) => {
+        await turn();
+        this.deleted.add(key);
       },
       now: () => 1_700_000_000_000,
       close: () => Promise.resolve(),

@@ -5,6 +5,8 @@ import type { RepositoryId } from "../../access/repository-id.ts";
 
 /** Version of the layout of the bucket. */
 const LAYOUT = "v1";
+/** Folder of the manifests of a repository in a bucket without conditions. */
+export const MANIFESTS_FOLDER = "manifests/";
 /** Random bytes in the name of an object. An upload never replaces an object of another one. */
 const RANDOM_BYTES = 8;
 /** Hex digits of a hidden name: half a SHA-256, which no two names of a code host share. */
@@ -69,6 +71,11 @@ export function newResponseName(key: string, writer: string): string {
 /** Name for the files of a pack, without their extensions. @param pack `pack-<checksum>` */
 export function newPackName(pack: string, writer: string): string {
   return `packs/${writer}-${randomName()}-${pack.replace(/^pack-/, "")}`;
+}
+
+/** Name for a manifest of a bucket without conditions. @param writer id of the instance */
+export function newManifestName(generation: number, writer: string): string {
+  return `${MANIFESTS_FOLDER}${generation}-${writer}-${randomName()}.json`;
 }
 
 function randomName(): string {

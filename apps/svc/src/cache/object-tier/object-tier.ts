@@ -4,6 +4,7 @@ import type { RepositoryId } from "../../access/repository-id.ts";
 import { repositoryId } from "../../access/repository-id.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { FaultLog } from "../fault-log.ts";
+import type { FetchSharing } from "../fetch-sharing.ts";
 import type { BucketFigures, CachePolicy } from "../policy.ts";
 import type { ResponseStore } from "../responses/response-store.ts";
 import type { BucketMaintainer } from "./maintenance/bucket-maintainer.ts";
@@ -30,6 +31,8 @@ const CONCURRENT_LOOKS = 8;
 export interface ObjectTierParts {
   /** Responses of both tiers. */
   readonly responses: ResponseStore;
+  /** Undefined: each instance fetches for itself. */
+  readonly sharing: FetchSharing | undefined;
   readonly mirrors: MirrorTier;
   readonly collector: OrphanCollector;
   /** Keeps leases in the bucket. Undefined: a database does. */
@@ -49,6 +52,7 @@ export interface ObjectTierParts {
 export class ObjectTier {
   readonly responses: ResponseStore;
   readonly mirrors: MirrorTier;
+  readonly sharing: FetchSharing | undefined;
   readonly #parts: ObjectTierParts;
   /** Repositories without a manifest that can be used, as a look at the bucket showed. */
   readonly #absent: BoundedMap<string, true>;
@@ -59,6 +63,7 @@ export class ObjectTier {
     this.#absent = new BoundedMap({ max: MAX_ABSENT, ttlMs: LOOK_AGAIN_MS, now });
     this.responses = parts.responses;
     this.mirrors = parts.mirrors;
+    this.sharing = parts.sharing;
   }
 
   /** Reads what the last run has left. Call it once, before the first request. @throws a system error */

@@ -2,7 +2,9 @@ import type { Clock } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import type { Ref } from "@devplat/git-store";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { requestFor } from "../coalescing/missing-object-fetch.ts";
+import { requestFor, subjectOf } from "../coalescing/missing-object-fetch.ts";
+import type { FetchSharing } from "../fetch-sharing.ts";
+import { SHARED_WAIT_MS } from "../filling/background-fill.ts";
 import type { CachedRepository } from "../cached-repository.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { packBytes } from "../coalescing/pack-stream.ts";
@@ -44,6 +46,8 @@ export interface WarmerParts {
   readonly target: WarmTarget;
   readonly policies: CachePolicies;
   readonly upstreamQueue: AdmissionQueue;
+  /** Undefined: each instance warms for itself. */
+  readonly sharing: FetchSharing | undefined;
   readonly faults: FaultLog;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -265,19 +269,28 @@ export class Warmer {
     wants: readonly string[],
     question: WarmQuestion,
   ): Promise<void> {
-    const { upstreamQueue, waitMs } = this.#parts;
+    const { upstreamQueue, sharing, waitMs } = this.#parts;
+    const { signal } = question;
+    const options = { signal, waitMs: SHARED_WAIT_MS };
+    const turn = await sharing?.objects(repository.id, subjectOf(wants), options);
+    const forAll = turn?.kind === "lead" ? turn.fetch : undefined;
+    let isReceived = false;
     let place: Place | undefined;
     const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Uint8Array>> => {
       const work = upstreamWork(repository.id.key, undefined);
-      place = await upstreamQueue.take(work, question.signal, waitMs);
+      place = await upstreamQueue.take(work, signal, waitMs);
       if (place === undefined) throw new Error("no turn to ask the code host came in time");
       const chunks = await this.#options.source.fetch(question, requestFor(wants, refs, format));
       return packBytes(counted(chunks, place));
     };
     try {
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
+      // Opens nothing if another instance has fetched the objects.
       await store.receive({ open, format, wants, shown: tips.refs.values(), covered });
+      isReceived = true;
     } finally {
+      if (isReceived) forAll?.complete();
+      else forAll?.giveUp();
       place?.release();
     }
   }

@@ -25,6 +25,12 @@ export class BucketReport {
     this.#parts = parts;
   }
 
+  /** Whether requests can use the bucket now. */
+  get isUsable(): boolean {
+    const { probed, circuit } = this.#parts;
+    return probed.state.kind === "usable" && circuit.state === "closed";
+  }
+
   look(): BucketHealth {
     const { probed, circuit, refusals } = this.#parts;
     const { state } = probed;

@@ -18,8 +18,8 @@ describe("stateOf", () => {
     conditions,
     missingPermissions: missing,
   });
-  const reasonOf = (given: StoreAbilities): string => {
-    const state = stateOf(given);
+  const reasonOf = (given: StoreAbilities, hasDatabase = false): string => {
+    const state = stateOf(given, hasDatabase);
     return state.kind === "unusable" ? state.reason : state.kind;
   };
 
@@ -30,6 +30,12 @@ describe("stateOf", () => {
   it("does not use one that ignores conditions, and names them and Postgres", () => {
     const reason = reasonOf(abilities(false, "no", "concurrent puts with If-Match"));
     assert.match(reason, /concurrent puts with If-Match.*common Postgres/);
+  });
+
+  it("uses one that ignores conditions with a common database", () => {
+    assert.equal(reasonOf(abilities(false, "no", "put with If-Match"), true), "usable");
+    assert.match(reasonOf(abilities(false, "no", "multipart upload"), true), /multipart upload$/);
+    assert.equal(reasonOf(abilities(false, "failed", "put with If-Match"), true), "it is away");
   });
 
   it("names missing permissions and faults of the store before that", () => {

@@ -1,14 +1,18 @@
 import { TimeLimit, messageOf, untilAborted, type Clock, type Logger } from "@devplat/base";
 import {
+  ForwardingStore,
   ObjectStoreError,
   probeStore,
   type ObjectStore,
   type ProbeRow,
+  type PutOptions,
   type StoreAbilities,
 } from "@devplat/object-store";
 
 /** Milliseconds between two probes of a bucket that cannot be used. Somebody may repair its settings at any time. */
 const RETRY_MS = 60_000;
+/** Milliseconds for which requests wait for the first probe, all in all. As a rule it takes a quarter of a second. */
+const FIRST_PROBE_MS = 2000;
 /** Milliseconds that a probe may take: 30 requests, each within its own limit. */
 const PROBE_LIMIT_MS = 120_000;
 
@@ -29,6 +33,8 @@ export interface ProbedStoreParts {
   readonly guarded: ObjectStore;
   /** Folder for the objects of the probe. */
   readonly prefix: string;
+  /** Whether there is a database that the instances share. It can stand in for conditions. */
+  readonly hasDatabase: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Called with each state after a probe. */
@@ -36,44 +42,42 @@ export interface ProbedStoreParts {
 }
 
 /**
- * A bucket that is used only after a probe has shown that it does what the object tier relies on. Before that, every call
- * rejects with `circuit_open`, and nothing is sent.
+ * A bucket that is used only after a probe has shown that it does what the object tier relies on. Before that, nothing else is
+ * sent. Calls during the first probe wait for it for a short time. All others reject with `circuit_open`.
  */
-export class ProbedStore implements ObjectStore {
+export class ProbedStore extends ForwardingStore {
   readonly #parts: ProbedStoreParts;
   #state: BucketState = { kind: "probing" };
   #running: Promise<BucketState> | undefined;
 
-  readonly get: ObjectStore["get"];
-  readonly head: ObjectStore["head"];
-  readonly put: ObjectStore["put"];
-  readonly putLarge: ObjectStore["putLarge"];
-  readonly delete: ObjectStore["delete"];
-  readonly list: ObjectStore["list"];
-  readonly listUploads: ObjectStore["listUploads"];
-  readonly abortUpload: ObjectStore["abortUpload"];
+  /** Resolves after the first probe, or {@link FIRST_PROBE_MS} after the first call. */
+  readonly #first = Promise.withResolvers<void>();
+  #hasCaller = false;
 
   constructor(parts: ProbedStoreParts) {
+    super();
     this.#parts = parts;
-    this.get = async (...args) => this.#usable().get(...args);
-    this.head = async (...args) => this.#usable().head(...args);
-    this.put = async (...args) => this.#usable().put(...args);
-    this.putLarge = async (...args) => this.#usable().putLarge(...args);
-    this.delete = async (...args) => this.#usable().delete(...args);
-    this.list = async (...args) => this.#usable().list(...args);
-    this.listUploads = async (...args) => this.#usable().listUploads(...args);
-    this.abortUpload = async (...args) => this.#usable().abortUpload(...args);
+  }
+
+  override readonly put: ObjectStore["put"] = async (key, bytes, options) =>
+    this.forward((store) => store.put(key, bytes, this.#asAble(options)));
+  override readonly putLarge: ObjectStore["putLarge"] = async (key, source, options) =>
+    this.forward((store) => store.putLarge(key, source, this.#asAble(options)));
+
+  /** Whether the store honours conditions on writes. True before the probe. */
+  get hasConditions(): boolean {
+    return this.#state.kind !== "usable" || this.#state.abilities.conditions;
   }
 
   get state(): BucketState {
     return this.#state;
   }
 
-  now(): number {
+  override now(): number {
     return this.#parts.guarded.now();
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.#parts.guarded.close();
   }
 
@@ -94,17 +98,18 @@ export class ProbedStore implements ObjectStore {
   }
 
   async #probe(signal: AbortSignal | undefined): Promise<BucketState> {
-    const { store, prefix, clock, onState } = this.#parts;
+    const { store, prefix, hasDatabase, clock, onState } = this.#parts;
     using limit = new TimeLimit(clock, PROBE_LIMIT_MS, ...(signal === undefined ? [] : [signal]));
     let state: BucketState;
     try {
-      state = stateOf(await probeStore(store, { prefix, signal: limit.signal }));
+      state = stateOf(await probeStore(store, { prefix, signal: limit.signal }), hasDatabase);
     } catch (error) {
       signal?.throwIfAborted();
       state = { kind: "unusable", reason: messageOf(error) };
     }
     this.#log(state);
     this.#state = state;
+    this.#first.resolve();
     onState(state);
     return state;
   }
@@ -112,20 +117,37 @@ export class ProbedStore implements ObjectStore {
   #log(state: BucketState): void {
     const { logger } = this.#parts;
     const before = this.#state;
-    if (state.kind === "usable") logger.info({}, "the bucket is used");
+    if (state.kind === "usable")
+      logger.info({ conditions: state.abilities.conditions }, "the bucket is used");
     else if (state.kind === "unusable" && (before.kind !== "unusable" || before.reason !== state.reason))
       logger.error({ reason: state.reason }, "the bucket is not used: only the local cache is");
   }
 
-  #usable(): ObjectStore {
-    if (this.#state.kind === "usable") return this.#parts.guarded;
+  protected override async forward<T>(call: (store: ObjectStore) => Promise<T>): Promise<T> {
+    await this.decided();
+    if (this.#state.kind === "usable") return await call(this.#parts.guarded);
     const reason = this.#state.kind === "unusable" ? this.#state.reason : "it is being probed";
     throw new ObjectStoreError("circuit_open", `Cannot use the bucket: ${reason}`);
   }
+
+  /** Waits for the first probe, but not for long. */
+  async decided(): Promise<void> {
+    if (this.#state.kind !== "probing") return;
+    if (!this.#hasCaller) void this.#parts.clock.sleep(FIRST_PROBE_MS).then(() => this.#first.resolve());
+    this.#hasCaller = true;
+    await this.#first.promise;
+  }
+
+  /** Conditions that the store ignores are not sent: another store may refuse such a request. */
+  #asAble<Options extends PutOptions>(options: Options | undefined): Options | undefined {
+    if (this.hasConditions || options === undefined) return options;
+    const { condition: _, ...others } = options;
+    return others as Options;
+  }
 }
 
-/** Decision about a bucket from its abilities. */
-export function stateOf(abilities: StoreAbilities): BucketState {
+/** Decision about a bucket from its abilities. @param hasDatabase whether the instances share a database */
+export function stateOf(abilities: StoreAbilities, hasDatabase: boolean): BucketState {
   const { rows, usable, conditions, missingPermissions } = abilities;
   if (usable && conditions) return { kind: "usable", abilities };
   if (missingPermissions.length > 0) {
@@ -135,10 +157,13 @@ export function stateOf(abilities: StoreAbilities): BucketState {
   const failed = rows.find(({ result }) => result === "failed");
   if (failed !== undefined) return { kind: "unusable", reason: failed.reason ?? failed.ability };
   const lacking = rows.filter(({ result }) => result === "no").map(({ ability }: ProbeRow) => ability);
+  if (!usable || lacking.includes("multipart upload"))
+    return { kind: "unusable", reason: `the store does not have ${lacking.join(", ")}` };
+  if (hasDatabase) return { kind: "usable", abilities };
   return {
     kind: "unusable",
     reason:
       `the store does not honour conditions (${lacking.join(", ")}). ` +
-      "Such a bucket can be used only with a common Postgres, and this version does not do that yet",
+      "Such a bucket can be used only by instances with a common Postgres (database.driver: postgres)",
   };
 }

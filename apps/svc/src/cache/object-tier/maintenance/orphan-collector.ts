@@ -5,7 +5,7 @@ import type { FaultLog } from "../../fault-log.ts";
 import type { ManifestStore } from "../manifest/manifest-store.ts";
 import type { Manifest, ManifestContent, Tombstone } from "../manifest/manifest.ts";
 import { namedObjects } from "../manifest/next-manifest.ts";
-import type { ObjectNames } from "../object-names.ts";
+import { MANIFESTS_FOLDER, type ObjectNames } from "../object-names.ts";
 import type { Maintainer } from "./maintainer.ts";
 
 /** Milliseconds by the clock of the store for which an object without a name stays. Readers of an old manifest may need it. */
@@ -30,6 +30,8 @@ export interface OrphanCollectorParts {
   readonly manifests: ManifestStore;
   readonly epochs: { of(id: RepositoryId): number };
   readonly maintainer: Maintainer;
+  /** Name of the object with the manifest. Undefined: the manifest has a name that never changes. */
+  readonly manifestName?: ((id: RepositoryId) => Promise<string | undefined>) | undefined;
   /** Repositories whose objects are collected: the listed ones, and those that were listed once. @throws if they cannot be read */
   readonly repositories: () => Promise<Iterable<RepositoryId>>;
   readonly faults: Pick<FaultLog, "once">;
@@ -105,6 +107,7 @@ export class OrphanCollector {
     const fence = await maintainer.mayMaintain(id);
     if (fence === undefined) return NOTHING;
     let manifest = await manifests.current(id, { signal });
+    await this.#deleteOldManifests(id, signal);
     const found = await this.#addTombstones(id, manifest, fence, signal);
     const now = store.now();
     const isOld = ({ at }: Tombstone): boolean => now - at >= KEEP_MS;
@@ -164,7 +167,7 @@ export class OrphanCollector {
     const { store } = this.#parts;
     const known = knownNames(manifest);
     const found = new Set<string>();
-    for await (const { key, lastModified } of this.#list(id, signal)) {
+    for await (const { key, lastModified } of this.#list(id, FOLDERS, signal)) {
       const name = key.endsWith(SLICES) ? key.slice(0, -SLICES.length) : key;
       if (lastModified === undefined || store.now() - lastModified < KEEP_MS || known.has(name)) continue;
       found.add(name);
@@ -186,10 +189,27 @@ export class OrphanCollector {
     return added;
   }
 
-  async *#list(id: RepositoryId, signal: AbortSignal): AsyncGenerator<ListedObject, void> {
+  /** Deletes manifests that were replaced, or never named, by instances that were killed. */
+  async #deleteOldManifests(id: RepositoryId, signal: AbortSignal): Promise<void> {
+    const { store, names, manifestName } = this.#parts;
+    const old: string[] = [];
+    for await (const { key, lastModified } of this.#list(id, [MANIFESTS_FOLDER], signal))
+      if (lastModified !== undefined && store.now() - lastModified >= KEEP_MS) old.push(key);
+    if (old.length === 0) return;
+    // Read after the list: what is current then, and old, is in the list.
+    const current = await manifestName?.(id);
+    if (current === undefined) return;
+    for (const name of old) if (name !== current) await this.#delete(names.object(id, name), signal);
+  }
+
+  async *#list(
+    id: RepositoryId,
+    folders: readonly string[],
+    signal: AbortSignal,
+  ): AsyncGenerator<ListedObject, void> {
     const { store, names } = this.#parts;
     const folder = names.folder(id);
-    for (const each of FOLDERS) {
+    for (const each of folders) {
       let from: string | undefined;
       do {
         const page = await store.list(folder + each, { signal, ...(from !== undefined && { from }) });

@@ -1,5 +1,5 @@
 import { backoffMs, untilAborted, type Clock } from "@devplat/base";
-import { ObjectStoreError } from "@devplat/object-store";
+import { ObjectStoreError, type ObjectStore } from "@devplat/object-store";
 import type { RepositoryId } from "../../../access/repository-id.ts";
 import type { Remembered } from "./manifest-memory.ts";
 import type { ManifestReader, ManifestReaderParts } from "./manifest-reader.ts";
@@ -14,6 +14,7 @@ const MAX_TRIES = 20;
 const BACKOFF = { firstMs: 10, maxMs: 500, jitter: 0.9 };
 
 export interface BucketManifestParts extends ManifestReaderParts {
+  readonly store: Pick<ObjectStore, "now">;
   readonly reader: ManifestReader;
   /** Id of this instance. */
   readonly writer: string;
@@ -31,7 +32,7 @@ interface Change {
   hasChanged: boolean;
 }
 
-/** {@link ManifestStore} on one object for each repository. The bucket honours conditions on writes. */
+/** {@link ManifestStore} on manifests in the bucket. */
 export class BucketManifestStore implements ManifestStore {
   readonly #parts: BucketManifestParts;
   /** Changes that wait, by repository. Their writer takes all of them. */
@@ -158,10 +159,9 @@ export class BucketManifestStore implements ManifestStore {
     { bytes, hmac, manifest }: SealedManifest,
     attempts: Set<string>,
   ): Promise<boolean> {
-    const { store, names, memory, refusals, clock } = this.#parts;
-    const condition = entry.etag === undefined ? ({ ifAbsent: true } as const) : { ifMatch: entry.etag };
+    const { file, memory, refusals, clock } = this.#parts;
     try {
-      const { etag } = await store.put(names.manifest(id), bytes, { condition, traffic: "control" });
+      const etag = await file.replace(id, bytes, { before: entry.etag, fence: manifest.fence });
       refusals.accept(id);
       memory.setWritten(id, { etag, manifest, hmac, askedAt: clock.monotonic(), bytes: bytes.length });
       return true;

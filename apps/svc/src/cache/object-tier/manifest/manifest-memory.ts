@@ -10,7 +10,7 @@ const ENTRY_BYTES = 512;
 
 /** State of a repository's manifest in the bucket, as far as this process knows. */
 export interface Remembered {
-  /** ETag of the object; undefined: there is none. */
+  /** Version of the ManifestFile; undefined: there is none. */
   readonly etag: string | undefined;
   /** The manifest in the bucket, if its HMAC is right. Its epoch may be old. */
   readonly stored: Manifest | undefined;

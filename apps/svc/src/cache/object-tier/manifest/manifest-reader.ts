@@ -1,9 +1,7 @@
 import type { Clock } from "@devplat/base";
-import { ObjectStoreError, type GetResult, type ObjectStore } from "@devplat/object-store";
 import type { RepositoryId } from "../../../access/repository-id.ts";
-import type { ObjectNames } from "../object-names.ts";
 import type { EpochSource } from "./epoch-source.ts";
-import { MAX_MANIFEST_BYTES } from "./manifest-codec.ts";
+import type { ManifestFile } from "./manifest-file.ts";
 import type { ManifestKeys } from "./manifest-keys.ts";
 import type { ManifestMemory, Remembered } from "./manifest-memory.ts";
 import type { ManifestRefusals } from "./manifest-refusals.ts";
@@ -11,8 +9,7 @@ import type { Manifest } from "./manifest.ts";
 import { openManifest, type OpenedManifest } from "./sealed-manifest.ts";
 
 export interface ManifestReaderParts {
-  readonly store: ObjectStore;
-  readonly names: ObjectNames;
+  readonly file: ManifestFile;
   /** `host.url` */
   readonly hostUrl: string;
   readonly keys: ManifestKeys;
@@ -43,28 +40,23 @@ export class ManifestReader {
 
   /** Asks the bucket with a request that begins now. @throws ObjectStoreError */
   async readAgain(id: RepositoryId, isSecond = false): Promise<Remembered> {
-    const { store, names, memory, clock } = this.#parts;
+    const { file, memory, clock } = this.#parts;
     const before = memory.get(id);
     const askedAt = clock.monotonic();
     // Bytes that are not a manifest may have come so over the network. They are read again each time.
     const ifNoneMatch =
       before?.stored === undefined && before?.foreign === undefined ? undefined : before.etag;
-    let found: GetResult;
-    try {
-      found = await store.get(names.manifest(id), {
-        traffic: "control",
-        ...(ifNoneMatch !== undefined && { ifNoneMatch }),
-      });
-    } catch (error) {
-      if (!(error instanceof ObjectStoreError) || error.code !== "missing") throw error;
+    const found = await file.read(id, ifNoneMatch);
+    if (found.kind === "absent") {
       this.#parts.refusals.accept(id);
       return this.#remember(id, before, { ...NOTHING, askedAt });
     }
-    if (!found.modified && before !== undefined) return this.#remember(id, before, { ...before, askedAt });
-    const bytes = found.modified ? await bodyOf(found) : undefined;
+    if (found.kind === "same" && before !== undefined)
+      return this.#remember(id, before, { ...before, askedAt });
+    const { bytes, version } = found.kind === "found" ? found : { bytes: undefined, version: undefined };
     const opened: OpenedManifest =
       bytes === undefined
-        ? { kind: "malformed", reason: "it is too large" }
+        ? { kind: "malformed", reason: "it is too large, or its object is gone" }
         : openManifest(bytes, { hostUrl: this.#parts.hostUrl, id }, this.#parts.keys);
     // As with slices: wrong bytes are read once more. Otherwise a change could replace a manifest that is right in the bucket.
     if (!isSecond && (opened.kind === "malformed" || opened.kind === "forged"))
@@ -72,7 +64,7 @@ export class ManifestReader {
     // A write or another read may have ended while the response was on its way. An older response says nothing then.
     const known = memory.get(id);
     if (known !== undefined && known !== before && !isNewer(opened, known.newest)) return known;
-    const read = { etag: found.etag, askedAt, bytes: bytes?.length ?? 0 };
+    const read = { etag: version, askedAt, bytes: bytes?.length ?? 0 };
     return this.#remember(id, known, await this.#judge(id, opened, known?.newest, read));
   }
 
@@ -135,16 +127,4 @@ function isNewer(opened: OpenedManifest, known: Manifest | undefined): boolean {
   const { epoch, generation } = opened.manifest;
   if (known === undefined) return true;
   return epoch > known.epoch || (epoch === known.epoch && generation > known.generation);
-}
-
-/** The bytes of an object, or undefined if it is too large for a manifest. */
-async function bodyOf({
-  body,
-  bodyLength,
-}: Extract<GetResult, { modified: true }>): Promise<Buffer | undefined> {
-  if (bodyLength > MAX_MANIFEST_BYTES) {
-    body.on("error", () => undefined).destroy();
-    return undefined;
-  }
-  return Buffer.concat((await body.toArray()) as Buffer[]);
 }

@@ -1,15 +1,19 @@
 import assert from "node:assert/strict";
 import { setImmediate as tick } from "node:timers/promises";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import { ObjectStoreError } from "@devplat/object-store";
 import { loopSeconds, testSeed } from "@devplat/testkit";
 import { randomFrom } from "@devplat/testkit/random";
-import { FakeBucket } from "../fake-bucket.test-kit.ts";
+import { FakeBucket, type FakeBehaviour } from "../fake-bucket.test-kit.ts";
+import { ObjectNames } from "../object-names.ts";
+import { FakePointers } from "./fake-pointers.test-kit.ts";
 import { EpochChanged, type ManifestStore } from "./manifest-store.ts";
 import { ManifestKeys } from "./manifest-keys.ts";
 import { HOST_URL, KEY, REPOSITORY, adding, openManifests, someResponse } from "./manifest.test-kit.ts";
+import { PointedManifestFile } from "./pointed-manifest-file.ts";
 import { openManifest } from "./sealed-manifest.ts";
 
+const FOLDER = new ObjectNames({ prefix: "cache", hostUrl: HOST_URL, hideKey: undefined }).folder(REPOSITORY);
 const WRITERS = 3;
 const STEPS_OF_WRITER = 12;
 /** Chances of each fault, so that most requests succeed. */
@@ -50,14 +54,17 @@ interface Told {
   readonly outcome: "written" | "unknown" | "not_written";
 }
 
-describe("BucketManifestStore", () => {
-  it("loses no change of three writers with stale reads, lost responses, kills, purges", async () => {
+for (const [place, isPointed] of [
+  ["objects with conditions", false],
+  ["objects that a database names", true],
+] as const) {
+  it(`three writers lose no change after faults, kills, purges; ${place}`, async () => {
     const seed = testSeed();
     const end = performance.now() + loopSeconds(0.02) * 1000;
     const seen = { runs: 0, written: 0, unknown: 0, notWritten: 0, purges: 0, kills: 0 };
     for (let run = 0; run === 0 || performance.now() < end; run++) {
       try {
-        await oneSchedule(seed + run, seen);
+        await oneSchedule(seed + run, seen, isPointed);
       } catch (error) {
         throw new Error(`TEST_SEED=${seed + run}`, { cause: error });
       }
@@ -65,29 +72,38 @@ describe("BucketManifestStore", () => {
     }
     assert.ok(seen.written > 5 && seen.unknown > 0, JSON.stringify(seen));
   });
-});
+}
 
-async function oneSchedule(seed: number, seen: Record<string, number>): Promise<void> {
+async function oneSchedule(seed: number, seen: Record<string, number>, isPointed: boolean): Promise<void> {
   const random = randomFrom(seed);
   const chance = (share: number): boolean => random() < share;
   const schedule = new Schedule(random);
   const bucket = new FakeBucket();
+  const pointers = new FakePointers();
   const told: Told[] = [];
   const removed = new Set<string>();
-  const open = (writer: string): ManifestStore =>
-    openManifests(
-      bucket.client({
-        turn: schedule.turn,
-        staleBy: () => (chance(STALE) ? 1 + Math.floor(random() * 2) : 0),
-        writeFault: () =>
-          chance(WRITE_FAULT) ? (["lost", "late", "refused"] as const)[Math.floor(random() * 3)] : undefined,
-        readFault: () => chance(READ_FAULT),
-      }),
-      {
-        writer,
-        clock: { now: () => 0, monotonic: () => 0, sleep: async () => schedule.turn() },
-      },
-    ).manifests;
+  const behaviour: FakeBehaviour = {
+    turn: schedule.turn,
+    staleBy: () => (chance(STALE) ? 1 + Math.floor(random() * 2) : 0),
+    writeFault: () =>
+      chance(WRITE_FAULT) ? (["lost", "late", "refused"] as const)[Math.floor(random() * 3)] : undefined,
+    readFault: () => chance(READ_FAULT),
+  };
+  const clock = { now: () => 0, monotonic: () => 0, sleep: async () => schedule.turn() };
+  const open = (writer: string): ManifestStore => {
+    const store = bucket.client(behaviour);
+    if (!isPointed) return openManifests(store, { writer, clock }).manifests;
+    const file = new PointedManifestFile({
+      store,
+      names: new ObjectNames({ prefix: "cache", hostUrl: HOST_URL, hideKey: undefined }),
+      pointers: pointers.client(behaviour),
+      keyOf: ({ key }) => key,
+      writer,
+      // The schedule has no hanging requests.
+      clock: { ...clock, sleep: async (_, signal) => aborted(signal) },
+    });
+    return openManifests(store, { writer, clock, file }).manifests;
+  };
 
   const write = async (manifests: ManifestStore): Promise<void> => {
     const current = await manifests.current(REPOSITORY, {});
@@ -143,20 +159,33 @@ async function oneSchedule(seed: number, seen: Record<string, number>): Promise<
     }
   };
   await schedule.run(Promise.all(Array.from({ length: WRITERS }, (_, writer) => live(writer))));
-  checkHistory(bucket, told, removed);
+  const versions = isPointed
+    ? pointers.names.map((name) => bucket.versions.get(`${FOLDER}${name}`)![0]!.bytes)
+    : [...bucket.versions.values()].flat().map(({ bytes }) => bytes);
+  checkHistory(versions, told, removed);
+  const last = pointers.names.at(-1);
+  assert.ok(last === undefined || !bucket.deleted.has(FOLDER + last), "the current manifest is there");
   for (const { outcome } of told) {
     const name = outcome === "written" ? "written" : outcome === "unknown" ? "unknown" : "notWritten";
     seen[name] = (seen[name] ?? 0) + 1;
   }
 }
 
+/** Never resolves. */
+async function aborted(signal: AbortSignal | undefined): Promise<void> {
+  await new Promise<void>((_, reject) => signal?.addEventListener("abort", () => reject(new Error("ended"))));
+}
+
 const isExpected = (error: unknown): boolean =>
   error instanceof ObjectStoreError || error instanceof EpochChanged;
 const isUncertain = (error: unknown): boolean => error instanceof ObjectStoreError && error.outcomeUnknown;
 
-function checkHistory(bucket: FakeBucket, told: readonly Told[], removed: ReadonlySet<string>): void {
-  const [versions = []] = bucket.versions.values();
-  const history = versions.map(({ bytes }) => {
+function checkHistory(
+  versions: readonly Buffer[],
+  told: readonly Told[],
+  removed: ReadonlySet<string>,
+): void {
+  const history = versions.map((bytes) => {
     const opened = openManifest(bytes, { hostUrl: HOST_URL, id: REPOSITORY }, new ManifestKeys(KEY));
     assert.ok(opened.kind === "manifest");
     return opened.manifest;

@@ -5,6 +5,7 @@ import { repositoryId } from "../../../access/repository-id.ts";
 import { ObjectNames } from "../object-names.ts";
 import { BucketManifestStore } from "./bucket-manifest-store.ts";
 import { MemoryEpochs, type EpochSource } from "./epoch-source.ts";
+import { ConditionalManifestFile, type ManifestFile } from "./manifest-file.ts";
 import { ManifestKeys } from "./manifest-keys.ts";
 import { ManifestMemory } from "./manifest-memory.ts";
 import { ManifestReader } from "./manifest-reader.ts";
@@ -23,6 +24,8 @@ export interface TestManifestOptions {
   readonly clock?: Clock;
   readonly hostUrl?: string;
   readonly prefix?: string;
+  /** Default: manifests of a bucket with conditions. */
+  readonly file?: ManifestFile;
 }
 
 /** A manifest store of one instance, with what it refuses. */
@@ -36,10 +39,11 @@ export function openManifests(store: ObjectStore, options: TestManifestOptions =
   });
   const names = new ObjectNames({ prefix, hostUrl, hideKey: undefined });
   const memory = new ManifestMemory(epochs);
-  const reader = new ManifestReader({ store, names, hostUrl, keys, epochs, memory, refusals, clock });
+  const { file = new ConditionalManifestFile(store, names) } = options;
+  const reader = new ManifestReader({ file, hostUrl, keys, epochs, memory, refusals, clock });
   const manifests = new BucketManifestStore({
     store,
-    names,
+    file,
     hostUrl,
     keys,
     epochs,

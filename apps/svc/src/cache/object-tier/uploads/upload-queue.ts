@@ -137,14 +137,27 @@ export class UploadQueue {
    * @param ms maximum time to wait
    */
   async drain(ms: number): Promise<void> {
+    using limit = new TimeLimit(this.#parts.clock, ms);
+    await this.ended(undefined, limit.signal);
+  }
+
+  /**
+   * Waits until no job with this subject waits or runs, the signal fires, or the store fails.
+   *
+   * @param job undefined: any job
+   * @returns whether there is none: it was done, dropped or given up
+   */
+  async ended(
+    job: Pick<UploadJob, "kind" | "id" | "subject"> | undefined,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { clock } = this.#parts;
-    using limit = new TimeLimit(clock, ms);
+    const isOver = (): boolean => (job === undefined ? this.figures().jobs === 0 : !this.has(job));
     const wake = (): void => this.#changed.notify();
-    limit.signal.addEventListener("abort", wake);
-    while (this.figures().jobs > 0 && !limit.signal.aborted && this.#pausedUntil <= clock.monotonic()) {
-      await this.#changed.wait();
-    }
-    limit.signal.removeEventListener("abort", wake);
+    signal.addEventListener("abort", wake);
+    while (!isOver() && !signal.aborted && this.#pausedUntil <= clock.monotonic()) await this.#changed.wait();
+    signal.removeEventListener("abort", wake);
+    return isOver();
   }
 
   /** Waits for writes of the journal. */
@@ -154,7 +167,8 @@ export class UploadQueue {
 
   async #work(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const entry = this.#next();
+      const now = this.#parts.clock.monotonic();
+      const entry = now < this.#pausedUntil ? undefined : this.#waiting.next(now);
       if (entry !== undefined) await this.#try(entry, signal);
       else await this.#wait();
     }
@@ -170,11 +184,6 @@ export class UploadQueue {
     const timer = clock.sleep(Math.max(0, first - now), over.signal).catch(() => undefined);
     await Promise.race([timer, this.#changed.wait()]);
     over.abort();
-  }
-
-  #next(): WaitingJob | undefined {
-    const now = this.#parts.clock.monotonic();
-    return now < this.#pausedUntil ? undefined : this.#waiting.next(now);
   }
 
   async #try(entry: WaitingJob, stopping: AbortSignal): Promise<void> {

@@ -1,0 +1,46 @@
+import type { RepositoryId } from "../access/repository-id.ts";
+
+/** A fetch from the code host that this instance makes for all instances. Its caller must complete it or give it up. */
+export interface FetchForAll {
+  /** Notes progress of the transfer. @param bytes received so far @param expectedBytes undefined: unknown */
+  received(bytes: number, expectedBytes?: number): void;
+  /** Calls back once another instance waits, immediately if one waits already. */
+  onAwaited(callback: () => void): void;
+  /** The data is stored here. It goes to the instances that wait, in the background. */
+  complete(): void;
+  /** There is no data for the others, so they fetch by themselves. */
+  giveUp(): void;
+}
+
+/**
+ * Next step of a request that needs data of the code host.
+ * - `lead`: fetch it.
+ * - `here`: another instance has fetched it. It can be read from the bucket, or is in the mirror. `fence` tells the fetch
+ *   from others.
+ * - `alone`: fetch it. Others do not hear of it.
+ */
+export type FetchTurn =
+  | { readonly kind: "lead"; readonly fetch: FetchForAll }
+  | { readonly kind: "here"; readonly fence: number }
+  | { readonly kind: "alone" };
+
+export interface FetchTurnOptions {
+  /** Ends the wait. The promise rejects with its reason. */
+  readonly signal: AbortSignal;
+  /** Beginning of the request, in `clock.monotonic()`. Its whole wait is limited. Default: now. */
+  readonly since?: number;
+  /** Milliseconds to wait. Default: `cache.share_wait_seconds`. */
+  readonly waitMs?: number;
+  /** Fence of a turn whose data could not be read. */
+  readonly insteadOf?: number | undefined;
+  /** Called when another instance has received the first bytes. */
+  readonly onBegun?: () => void;
+}
+
+/** Decides which instance fetches data from the code host that several of them need. */
+export interface FetchSharing {
+  /** Before the fetch of a response. @param key of the response */
+  response(id: RepositoryId, key: string, options: FetchTurnOptions): Promise<FetchTurn>;
+  /** Before the fetch of objects into the mirror. @param subject equal for fetches of the same objects */
+  objects(id: RepositoryId, subject: string, options: FetchTurnOptions): Promise<FetchTurn>;
+}
