@@ -311,6 +311,30 @@ describe("shared fetches of four instances", { timeout: 480_000 }, () => {
     assert.equal(upstreamFetches(), 1, await turns());
   });
 
+  it("a push is shared with instances that know only the refs before it", async () => {
+    const { name, path } = await mirrored();
+    const fresh = await pushed(name, path);
+    stand.host.inject({ command: "fetch", path: new RegExp(name) }, { delayMs: 1500 });
+    const readings = await Promise.all(readAll(name, fresh, 40));
+    assert.ok(readings.every(({ status, isWhole }) => status === 200 && isWhole));
+    assert.equal(upstreamFetches(), 1, await turns());
+  });
+
+  it("an instance sends nothing shared that the code host shows no more", async () => {
+    const { name, path } = await mirrored();
+    const older = await git(["-C", path, "rev-parse", "HEAD"]);
+    const fresh = await pushed(name, path);
+    const released = Promise.withResolvers<void>();
+    stand.host.inject({ command: "fetch", path: new RegExp(name), times: 1 }, { until: released.promise });
+    const { leader, readings } = await whileOneLeads(name, fresh, INSTANCES);
+    await git(["-C", path, "update-ref", "HEAD", older]);
+    released.resolve();
+    const states = await Promise.all(readings);
+    // The code host itself decides about the requests of the others.
+    for (const { instance, state } of states) if (instance !== leader) assert.notEqual(state, "hit");
+    assert.equal(upstreamFetches(), INSTANCES, await turns());
+  });
+
   async function startAgain(leader: Instance): Promise<Instance> {
     const restart = leader.kill();
     const again = await restart();

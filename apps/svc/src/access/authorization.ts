@@ -44,6 +44,12 @@ export interface Authorization {
    * @throws GitError if the code host does not answer
    */
   renew(): Promise<Renewal>;
+  /**
+   * Decides again whether the wants are shown, when objects have come from another instance for this request. If they are here
+   * and no known ref shows them, the code host is asked for its refs with the caller's credential, even if it was asked
+   * shortly before: another instance can have seen a newer push. Call it once for each arrival. Never rejects.
+   */
+  recheckWants(): Promise<boolean>;
 }
 
 /** Contents of one fetch. */
@@ -126,6 +132,17 @@ export class FetchAuthorization implements Authorization {
     if (response.kind === "authorized") this.#sentAt = response.sentAt;
     this.#identity = this.#refs.identity;
     return response;
+  }
+
+  async recheckWants(): Promise<boolean> {
+    const { fetch, format } = this.#requested;
+    if (!isStorable(this.#id) || fetch.wants.length === 0) return false;
+    this.#wantsShown =
+      (await this.#areShownNow(this.#key)) ||
+      ((await this.#objects.areHere(this.#id, format, fetch.wants)) &&
+        (await this.#survey()) &&
+        (await this.#areShownNow(this.#key)));
+    return this.#wantsShown;
   }
 
   async renew(): Promise<Renewal> {

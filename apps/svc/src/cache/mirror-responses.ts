@@ -193,7 +193,9 @@ export class MirrorResponses implements ObjectLookup {
     if (identity !== repository.tips.identity) return { kind: "none" };
     let attempt: MirrorAttempt;
     try {
-      const found = await this.#parts.responder.check(request);
+      const found = hydrated
+        ? await this.#checkArrived(job, request)
+        : await this.#parts.responder.check(request);
       attempt = await this.#answer(job, request, found, signal, waitMs);
     } catch (error) {
       return await this.#unanswered(repository, error, signal);
@@ -203,6 +205,22 @@ export class MirrorResponses implements ObjectLookup {
     // If another request leads the fetch, this one is not counted as a miss.
     const fetched = outcome.fetched && attempt.kind === "pending" && attempt.leads;
     return { ...outcome, fetched, hydrated: hydrated && !fetched };
+  }
+
+  /**
+   * Checks the mirror after objects of another instance have arrived. Refs that this instance knows may be older than they are.
+   * Then the code host is asked for its refs, so that they decide.
+   */
+  async #checkArrived(job: WaitingJob, request: MirrorRequest): Promise<Servability> {
+    const { responder } = this.#parts;
+    const { repository, authorization } = job;
+    const { generation } = repository;
+    const { identity } = repository.tips;
+    const found = await responder.check(request);
+    if (found.kind !== "unservable" || !(await authorization.recheckWants())) return found;
+    // Refs that share nothing with those before them may be of another repository.
+    if (generation !== repository.generation || identity !== repository.tips.identity) return found;
+    return await responder.check(request);
   }
 
   /** Begins a response. If it is heavy, it waits for a place. */
@@ -263,7 +281,10 @@ export class MirrorResponses implements ObjectLookup {
         return { kind: "none" };
       // Objects of another fill were not given to this request.
       const given = new Set(outcome.fetched ? missing.wants : []);
-      const found = await this.#parts.responder.check(request, given);
+      const isFromOther = outcome.shared && !outcome.fetched;
+      const found = isFromOther
+        ? await this.#checkArrived(job, request)
+        : await this.#parts.responder.check(request, given);
       if (found.kind === "servable") {
         return await this.#begin({ ...job, fetch: request.fetch }, found, signal, outcome.fetched);
       }

@@ -31,6 +31,7 @@ it("no stored data follows keepalive packets if the repository was replaced", as
         wantsShown: true,
         identity: 0,
         renew: () => Promise.resolve({ kind: "replaced" }),
+        recheckWants: () => Promise.resolve(true),
       },
     } as unknown as WaitingJob,
     pending: prepared.promise,
