@@ -150,13 +150,12 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
         ours: summarize(whole.cold),
         ...reference,
         target: { atMost: cores === "shared" ? 1.1 : 1.05 },
-        reason: COLD_REASON,
       },
       {
         what: `${name}, ${cores} cores: warm clone, right after a cold one, wall`,
         ours: summarize(whole.warm),
         ...reference,
-        ...(cores === "shared" ? { target: { atMost: 0.95 }, reason: WARM_REASON } : {}),
+        ...(cores === "shared" ? { target: { atMost: 0.95 } } : {}),
       },
     );
   }
@@ -254,7 +253,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
         ours: summaries.cpu("warm"),
         ...besideNginx,
         target: { atMost: repository.large ? 1.2 : 1.15 },
-        reason: repository.large ? LARGE_RAW_REASON : SMALL_RAW_REASON,
       },
       ...(seconds.length === 0
         ? []
@@ -264,7 +262,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
               ours: summarize(seconds),
               ...besideNginx,
               target: { atMost: 2.5 },
-              reason: UNFRAMED_REASON,
             },
           ]),
       {
@@ -285,7 +282,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
               reference: summarize(steady.direct),
               referenceName: "direct",
               target: { atMost: 0.12 },
-              reason: WHOLE_REASON,
             },
           ]),
       ...wholeRows,
@@ -296,20 +292,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
     ],
   };
 }
-
-/** Reasons for the case that a target is missed. */
-const COLD_REASON =
-  "Tried: nothing is parsed while the only transfer is under way, and the threads of the fill rest while other programs wait for the CPU (0037). In the way: each byte passes through one more process, which on shared cores takes its CPU from the client's index-pack.";
-const WARM_REASON =
-  "Tried: the threads of the fill rest while other programs wait for the CPU (0037). In the way: the client's own index-pack is nearly all of a clone's wall time, so little can be saved, and the fill that remains takes the same cores.";
-const LARGE_RAW_REASON =
-  "Tried: sendfile(2) for framed responses in a thread (0046), and cachestat(2) in place of mincore(2), which took 4 ms for 141 MB. In the way: a request on a new connection takes 1 to 3 ms of JavaScript, and the thread that sends must be woken and reports back.";
-const SMALL_RAW_REASON =
-  "Tried: sendfile(2) in the event loop's thread, without a hand-over (0046): 6.7 to 4.4 ms on a busy machine, nginx 1.1; one write for the log lines of a request; a larger young generation and kept bytecode, without a difference. In the way: of these 4.4 ms sendfile(2) takes 0.7, about as much as in nginx. The rest is one request on a new connection in Node: a third of it in node:http and node:net, a seventh in the garbage collector, a seventh in log lines, and no function above 2 %. It is several times what requests without a pause take, because each curl between them displaces the caches of the processor.";
-const UNFRAMED_REASON =
-  "Tried: the response is framed from the pack of the mirror while it is sent (0047); the framed file is written when the response is sent, no longer at the same time. In the way: 141 MB are read, compared and written in slices (0.1 s). sendfile(2) with a header for each 65,515 bytes would take 2.1 times what nginx takes, but needs the packet layout in the thread that sends, and the times of the pack at its last comparison, which are known of response files only.";
-const WHOLE_REASON =
-  "Tried: connections to the code host are reused, responses of ls-refs are relayed, the pack is sent by sendfile(2) without a thread (0046). In the way: a whole clone is three requests on one new connection, two of them relayed, and each pays the fixed cost of a request in Node, with caches of the processor that git's index-pack has displaced.";
 
 async function packed(dir: string): Promise<void> {
   await git(["-C", dir, "repack", "-qadb"], { timeoutMs: 600_000 });

@@ -47,16 +47,6 @@ interface Bench {
   readonly rounds: number;
 }
 
-/** Reasons for the case that a target is missed. */
-const CPU_REASON =
-  "Tried: sendfile(2) for large responses (0046), slices in memory for small ones. In the way: the fixed cost of a request in Node.";
-const MEMORY_REASON =
-  "Tried: slices of stored responses are shared by all clients, and threads end when they are idle. In the way: V8 and the allocator keep memory of the fill for a while after it.";
-const SLOW_REASON =
-  "Tried: sendfile(2) from one file, without a buffer for each client (0046). In the way: a socket and a request in Node take memory, and the collector frees it later.";
-const COLD_REASON =
-  "Tried: all cold clients share one transfer and read what is stored of it. In the way: their bytes are framed while they arrive, so they are sent in slices and not by sendfile(2).";
-
 /** Many concurrent clients of the service, compared with the same clients of `git http-backend` and nginx. */
 export async function run(rounds: number): Promise<Report> {
   const work = await workFolder("concurrent");
@@ -190,7 +180,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           referenceName: "direct",
           others: [{ name: "nginx", value: summarize(some.nginx.map(({ cpu }) => cpu)) }],
           target: { atMost: 0.1 },
-          reason: CPU_REASON,
         },
         {
           what: `${name}: ${few} concurrent, warm, last byte of the last`,
@@ -204,7 +193,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           unit: "MB",
           ours: summarize([peakFew]),
           ...limit(PEAK_FEW_MB),
-          reason: MEMORY_REASON,
         },
         {
           what: `${name}: ${MANY} concurrent, warm, throughput`,
@@ -213,8 +201,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           reference: summarize(some.svc.map(({ rate }) => rate)),
           referenceName: `${few} at once`,
           target: { atLeast: 0.8 },
-          reason:
-            "In the way: 200 clients share two cores with the service, and curl itself takes most of them.",
         },
         {
           what: `${name}: ${MANY} concurrent, warm, throughput`,
@@ -228,7 +214,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           unit: "MB",
           ours: summarize([peakMany]),
           ...limit(PEAK_MANY_MB),
-          reason: MEMORY_REASON,
         },
         {
           what: `${name}: ${SLOW_READERS} slow readers, CPU`,
@@ -237,7 +222,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           reference: exactly(SLOW_CPU_PERCENT),
           referenceName: "the limit",
           target: { atMost: 1 },
-          reason: SLOW_REASON,
         },
         {
           what: `${name}: ${SLOW_READERS} slow readers, kilobytes for each`,
@@ -246,7 +230,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           reference: exactly(SLOW_KILOBYTES),
           referenceName: "the limit",
           target: { atMost: 1 },
-          reason: SLOW_REASON,
         },
         {
           what: `${name}: ${MANY} concurrent, cold, last byte of the last`,
@@ -255,7 +238,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
           reference: floor,
           referenceName: floor === manyWarm ? `${MANY} warm` : "one cold",
           target: { atMost: 1.2 },
-          reason: COLD_REASON,
         },
         {
           what: `${name}: ${MANY} concurrent, cold, fetches from the code host`,

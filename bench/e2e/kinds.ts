@@ -28,7 +28,6 @@ interface Kind {
   readonly repeated: number;
   /** Arguments of a `fetch`, others for each turn. */
   readonly args: (turn: number) => readonly string[];
-  readonly firstReason: string;
 }
 
 interface Bench {
@@ -95,16 +94,12 @@ async function kindsOf(path: string): Promise<Kind[]> {
         `have ${main[Math.min(main.length - 1, 90 + turn)]!}`,
         "thin-pack",
       ],
-      firstReason:
-        "Tried: bitmaps instead of walks, stored deltas reused, deflate with one handle. In the way: the fixed cost of a request, and objects whose delta bases the client has must be read and framed again.",
     },
     {
       name: "depth 1",
       first: 0.7,
       repeated: 1 / 10,
       args: (turn) => [`want ${tips[turn % tips.length]!}`, "deepen 1"],
-      firstReason:
-        "Tried: short objects are deflated with one handle, stored deltas are reused. In the way: deltas against objects that are not part of the answer must be inflated and deflated again, as git does.",
     },
     {
       name: "blob:none",
@@ -114,8 +109,6 @@ async function kindsOf(path: string): Promise<Kind[]> {
         ...refs.filter((_, at) => at === 0 || at !== 1 + turn).map((oid) => `want ${oid}`),
         "filter blob:none",
       ],
-      firstReason:
-        "Tried: stored entries are copied in windows. In the way: blobs lie between the commits and trees of a pack, so that an answer has many short windows, each with its own copy and checksum.",
     },
   ];
 }
@@ -178,15 +171,12 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<Row[]
         ours: summarize(first),
         ...against,
         target: { atMost: kind.first },
-        reason: kind.firstReason,
       },
       {
         what: `${name}: ${kind.name}, repeated, server CPU`,
         ours: summarize(repeated),
         ...against,
         target: { atMost: kind.repeated },
-        reason:
-          "Tried: stored responses are sent from memory. In the way: the fixed cost of a request in Node, which is more than a tenth of a git process that has little to do.",
       },
     );
     if (kind.name === "depth 1") {
@@ -199,8 +189,6 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<Row[]
         reference: exactly(WAIT_MS),
         referenceName: "the limit",
         target: { atMost: 1 },
-        reason:
-          "Tried: content is deflated in the thread pool when a step has taken about a millisecond. In the way: on shared cores the clients and the threads of the service take the CPU that the event loop needs.",
       });
     }
   }

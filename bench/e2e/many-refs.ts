@@ -25,11 +25,6 @@ const LATER_RATIO = 1.3;
 /** Targets are of many concurrent clones: a round takes a minute. */
 const MAX_ROUNDS = 3;
 
-const PEAK_REASON =
-  "Tried: equal requests and refs that arrive together are kept once, and refs that were shown before are not made again. In the way: forty responses are on their way concurrently, and V8 and the allocator keep for a while what they took.";
-const LATER_REASON =
-  "In the way: the refs of the repository stay in memory, in two maps by name and by object, and V8 gives memory back slowly.";
-
 /** Whole clones of a repository with very many branches, all concurrently. */
 export async function run(rounds: number): Promise<Report> {
   const upstream = await startCodeHostProcess();
@@ -91,7 +86,6 @@ async function measure(upstream: CodeHostProcess, folder: string, rounds: number
       reference: exactly(PEAK_MB),
       referenceName: "the limit",
       target: { atMost: 1 },
-      reason: PEAK_REASON,
     };
     return {
       name: "many-refs",
@@ -107,7 +101,6 @@ async function measure(upstream: CodeHostProcess, folder: string, rounds: number
           reference: exactly(idle),
           referenceName: "before them",
           target: { atMost: LATER_RATIO },
-          reason: LATER_REASON,
         },
         {
           what: `${what}, warm, server CPU per clone`,

@@ -25,11 +25,6 @@ const IDLE_MS = 15_000;
 const OF_IDLE = 2;
 const MEMORY_MB = 512;
 
-const BACKGROUND_REASON =
-  "Tried: slices of 2 ms in place of 4 for the responses that are made, because each step of a small request (open, read, send) waits for one. In the way: an ls-refs starts three processes at the code host, which share two cores with the four threads that write responses.";
-const SHARED_REASON =
-  "In the way: index-pack of the clients, with a thread for each core. As long as only curl receives, p99 is about that of clients elsewhere. Then each of the three processes that the code host starts for an ls-refs waits for a core, and so does a Node server that does nothing but respond. The service itself has nothing to do by then, and cannot give the clients less CPU.";
-
 /** Milliseconds of what was measured at the same time. */
 interface Times {
   /** An `ls-refs`, which the code host answers, and a `fetch`, which the service answers. */
@@ -111,8 +106,8 @@ export async function run(): Promise<Report> {
       title: `${CLONES} clones at the same time, and incremental fetches during them`,
       method: `${CLONES - STOCK} curls and ${STOCK} stock gits clone the generated repository of 140 MB at the same time. Each curl sends one invented \`have\`, so that its response is made for it alone: 6 GB in all, with ${CLONES} clones in the fair queue. Every response must come whole, or the run fails. An incremental fetch is an \`ls-refs\`, which the code host answers, and a \`fetch\` of up to ${CLONES - 1} commits, over a kept connection, every ${PAUSE_MS} ms, by a process of its own. A second process asks a Node server that does nothing but respond. "Clients elsewhere": the clones get only CPU time that service, code host and probes leave (SCHED_IDLE in a session of the lowest priority), which is the nearest to clients on other machines. "Clients on the same cores": all programs have the same priority. Values are 99th percentiles, over ${before.both.length} fetches before, and ${loads.background?.both.length} and ${loads.shared?.both.length} during the load.`,
       rows: [
-        ...rowsOf("clients elsewhere", before, loads.background, BACKGROUND_REASON),
-        ...rowsOf("clients on the same cores", before, loads.shared, SHARED_REASON),
+        ...rowsOf("clients elsewhere", before, loads.background),
+        ...rowsOf("clients on the same cores", before, loads.shared),
         {
           what: "largest resident set of the service",
           unit: "MB",
@@ -132,7 +127,7 @@ export async function run(): Promise<Report> {
   }
 }
 
-function rowsOf(name: string, before: Times, load: Times | undefined, reason: string): Row[] {
+function rowsOf(name: string, before: Times, load: Times | undefined): Row[] {
   if (load === undefined) return [];
   const unit = "ms";
   return [
@@ -144,7 +139,6 @@ function rowsOf(name: string, before: Times, load: Times | undefined, reason: st
       referenceName: "without load",
       others: [{ name: "bare Node server, at the same time", value: p99(load.bare) }],
       target: { atMost: OF_IDLE },
-      reason,
     },
     {
       what: `${name}: the \`fetch\` alone, which the service answers, p99`,

@@ -17,9 +17,6 @@ interface Sample {
   readonly cpu: number;
 }
 
-const START_REASON =
-  "Node's own modules take 60 ms to compile and 40 ms to load; the types of the sources are removed in each process. The release loads a quarter less since its parts of node:http, undici and prom-client are chosen.";
-
 /** Start-up of the service, from the command to the line that says it listens, on a database that is there. */
 export async function run(rounds: number): Promise<Report> {
   const folder = await tempFolder("bench-start");
@@ -57,7 +54,6 @@ export async function run(rounds: number): Promise<Report> {
       reference: aim,
       referenceName: "aimed at",
       target: { atMost: 1 },
-      reason: START_REASON,
     });
     return {
       name: "svc-start",

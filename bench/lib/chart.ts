@@ -1,3 +1,4 @@
+import { quantity } from "./figures.ts";
 import type { Row } from "./row.ts";
 
 const WIDTH = 760;
@@ -26,7 +27,7 @@ function group(row: Row, y: number): string {
   const scale = (WIDTH - LABEL - 150) / largest;
   const bar = (value: number, kind: string, top: number, name: string): string => {
     const length = Math.max(1, value * scale);
-    return `<rect class="${kind}" x="${LABEL}" y="${top}" width="${length.toFixed(1)}" height="${BAR}" rx="3"/><text x="${(LABEL + length + 6).toFixed(1)}" y="${top + 12}">${Number(value.toPrecision(3))} ${escape(row.unit)} ${escape(name)}</text>`;
+    return `<rect class="${kind}" x="${LABEL}" y="${top}" width="${length.toFixed(1)}" height="${BAR}" rx="3"/><text x="${(LABEL + length + 6).toFixed(1)}" y="${top + 12}">${escape(quantity(value, row.unit))} ${escape(name)}</text>`;
   };
   const others = references.map(({ name, value }, at) =>
     bar(value.median, "reference", y + (at + 1) * (BAR + 3), name),

@@ -3,6 +3,10 @@ import type { Report } from "./report.ts";
 /** A benchmark that `npm run bench` knows. */
 export interface Benchmark {
   load(): Promise<{ run(rounds: number): Promise<Report> }>;
+  /** Subject, for the list of `--help` and `bench/README.md`. */
+  readonly measures: string;
+  /** Time of a recorded run on two cores. */
+  readonly took: string;
   /** Folders with the code that it measures. A result that is older than this code fails `tests/house`. */
   readonly code: readonly string[];
   /** Whether it measures the table of targets for `svc`: `npm run bench -- svc` runs these. */
@@ -23,11 +27,15 @@ const AGENT = ["apps/agent/src"];
 
 export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   "git-store-index-pack": {
+    measures: "indexing a received pack, against git index-pack",
+    took: "5 rounds: 1.5 min",
     load: () => import("../micro/git-store-index-pack.ts"),
     code: ["packages/git-store/src/index-pack", "packages/git-store/src/pack"],
     svc: true,
   },
   "git-store-serve": {
+    measures: "responses from stored packs, against git upload-pack",
+    took: "5 rounds: 2.5 min",
     load: () => import("../micro/git-store-serve.ts"),
     code: [
       "packages/git-store/src/reachability",
@@ -37,15 +45,48 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     svc: true,
   },
   growth: {
+    measures: "cost against the number of objects and of fetches",
+    took: "not recorded",
     load: () => import("../micro/growth.ts"),
     code: ["packages/git-store/src", "packages/git-mirror/src"],
   },
-  "ssh-signatures": { load: () => import("../micro/ssh-signatures.ts"), code: ["packages/ssh-protocol/src"] },
-  fill: { load: () => import("../e2e/fill.ts"), code: SERVING, svc: true },
-  disk: { load: () => import("../e2e/disk.ts"), code: SERVING, svc: true },
-  clone: { load: () => import("../e2e/clone.ts"), code: SERVING, svc: true },
-  kinds: { load: () => import("../e2e/kinds.ts"), code: SERVING, svc: true },
+  "ssh-signatures": {
+    measures: "requests to the SSH agent over a Unix socket",
+    took: "1 round: 4 s",
+    load: () => import("../micro/ssh-signatures.ts"),
+    code: ["packages/ssh-protocol/src"],
+  },
+  fill: {
+    measures: "a cold clone and filling the mirror: CPU, memory, wall",
+    took: "1 round: 5 min",
+    load: () => import("../e2e/fill.ts"),
+    code: SERVING,
+    svc: true,
+  },
+  disk: {
+    measures: "disk space of the cache, against the repository upstream",
+    took: "1 round: 3 min",
+    load: () => import("../e2e/disk.ts"),
+    code: SERVING,
+    svc: true,
+  },
+  clone: {
+    measures: "raw and whole clones, cold and warm, against git and nginx",
+    took: "2 rounds: 6 min",
+    load: () => import("../e2e/clone.ts"),
+    code: SERVING,
+    svc: true,
+  },
+  kinds: {
+    measures: "incremental, shallow and partial fetches, against git",
+    took: "3 rounds: 3 min",
+    load: () => import("../e2e/kinds.ts"),
+    code: SERVING,
+    svc: true,
+  },
   "object-mirror": {
+    measures: "mirrors in a bucket: restore and upload",
+    took: "90 s",
     load: () => import("../e2e/object-mirror.ts"),
     code: [
       "apps/svc/src/cache/object-tier/mirror",
@@ -53,31 +94,104 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
       "packages/git-mirror/src",
     ],
   },
-  accel: { load: () => import("../e2e/accel.ts"), code: SERVING },
+  accel: {
+    measures: "stored responses over TLS, sent by nginx",
+    took: "3 rounds: 2 min",
+    load: () => import("../e2e/accel.ts"),
+    code: SERVING,
+  },
   object: {
+    measures: "a bucket behind the cache, against the local disk",
+    took: "not recorded",
     load: () => import("../e2e/object.ts"),
     code: [...SERVING, "apps/svc/src/cache/object-tier", "packages/object-store/src"],
   },
-  overload: { load: () => import("../e2e/overload.ts"), code: SERVING, svc: true },
-  concurrent: { load: () => import("../e2e/concurrent.ts"), code: SERVING, svc: true },
-  "many-refs": { load: () => import("../e2e/many-refs.ts"), code: SERVING, svc: true },
+  overload: {
+    measures: "49 large clones together, and small fetches during them",
+    took: "2 min",
+    load: () => import("../e2e/overload.ts"),
+    code: SERVING,
+    svc: true,
+  },
+  concurrent: {
+    measures: "20, 8 and 200 clones together, and 500 slow readers",
+    took: "1 round: 2 to 5 min",
+    load: () => import("../e2e/concurrent.ts"),
+    code: SERVING,
+    svc: true,
+  },
+  "many-refs": {
+    measures: "40 clones of a repository with 60,000 branches",
+    took: "1 round: 4 min",
+    load: () => import("../e2e/many-refs.ts"),
+    code: SERVING,
+    svc: true,
+  },
   "api-proxy": {
+    measures: "the API proxy, against nginx's proxy_pass",
+    took: "1 round: 1 min",
     load: () => import("../e2e/api-proxy.ts"),
     code: ["apps/svc/src/api-proxy", "apps/svc/src/http"],
   },
-  requests: { load: () => import("../e2e/requests.ts"), code: SERVING, svc: true },
-  "svc-start": { load: () => import("../e2e/svc-start.ts"), code: ["apps/svc/src"], svc: true },
+  requests: {
+    measures: "fixed cost of a request on a kept connection",
+    took: "3 rounds: 20 s",
+    load: () => import("../e2e/requests.ts"),
+    code: SERVING,
+    svc: true,
+  },
+  "svc-start": {
+    measures: "start-up, first hit and idle memory",
+    took: "3 rounds: 2 min",
+    load: () => import("../e2e/svc-start.ts"),
+    code: ["apps/svc/src"],
+    svc: true,
+  },
   "svc-tokens": {
+    measures: "looking up and listing 10,000 tokens",
+    took: "1 round: 3 min",
     load: () => import("../e2e/svc-tokens.ts"),
     code: ["apps/svc/src/tokens", "apps/svc/src/storage"],
   },
-  "agent-start": { load: () => import("../e2e/agent-start.ts"), code: AGENT },
-  "agent-sync": { load: () => import("../e2e/agent-sync.ts"), code: AGENT },
-  "agent-web": { load: () => import("../e2e/agent-web.ts"), code: AGENT },
-  "agent-mount": { load: () => import("../e2e/agent-mount.ts"), code: AGENT },
-  "agent-volumes": { load: () => import("../e2e/agent-volumes.ts"), code: AGENT },
-  "agent-ssh": { load: () => import("../e2e/agent-ssh.ts"), code: [...AGENT, "packages/ssh-protocol/src"] },
+  "agent-start": {
+    measures: "start-up of the command line of agent",
+    took: "not recorded",
+    load: () => import("../e2e/agent-start.ts"),
+    code: AGENT,
+  },
+  "agent-sync": {
+    measures: "cycles, idle cost and delay of agent",
+    took: "not recorded",
+    load: () => import("../e2e/agent-sync.ts"),
+    code: AGENT,
+  },
+  "agent-web": {
+    measures: "the web port of agent",
+    took: "1 round: 20 s",
+    load: () => import("../e2e/agent-web.ts"),
+    code: AGENT,
+  },
+  "agent-mount": {
+    measures: "the filesystem mount of agent",
+    took: "not recorded",
+    load: () => import("../e2e/agent-mount.ts"),
+    code: AGENT,
+  },
+  "agent-volumes": {
+    measures: "container volumes of agent",
+    took: "not recorded",
+    load: () => import("../e2e/agent-volumes.ts"),
+    code: AGENT,
+  },
+  "agent-ssh": {
+    measures: "managed forwards and the SSH agent",
+    took: "not recorded",
+    load: () => import("../e2e/agent-ssh.ts"),
+    code: [...AGENT, "packages/ssh-protocol/src"],
+  },
   "agent-ssh-idle": {
+    measures: "idle forwards of agent",
+    took: "not recorded",
     load: () => import("../e2e/agent-ssh-idle.ts"),
     code: [...AGENT, "packages/ssh-protocol/src"],
   },

@@ -3,9 +3,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
 import { barChart } from "./chart.ts";
+import { figure, runsText } from "./figures.ts";
 import type { MeasuredCode } from "./measured-code.ts";
+import { reasonOf } from "./reasons.ts";
 import type { Row } from "./row.ts";
-import type { Summary } from "./statistics.ts";
 
 export interface Report {
   readonly name: string;
@@ -45,15 +46,10 @@ export function writeReport(report: Report, code: MeasuredCode): string {
   mkdirSync(RESULTS, { recursive: true });
   const stored = { ...report, machine: machineFacts(), measured_at: new Date().toISOString(), code };
   writeFileSync(join(RESULTS, `${report.name}.json`), `${JSON.stringify(stored, null, 2)}\n`);
-  return writePage(stored);
-}
-
-/** Writes the page and the chart of a stored result, and gives the page. */
-export function writePage(stored: StoredReport): string {
-  const markdown = toMarkdown(stored);
-  writeFileSync(join(RESULTS, `${stored.name}.md`), markdown);
-  writeFileSync(join(RESULTS, `${stored.name}.svg`), barChart(stored.title, stored.rows));
-  return markdown;
+  const page = pageOf(stored);
+  writeFileSync(join(RESULTS, `${report.name}.md`), page);
+  writeFileSync(join(RESULTS, `${report.name}.svg`), barChart(stored.title, stored.rows));
+  return page;
 }
 
 function machineFacts(): Record<string, string | number> {
@@ -66,42 +62,56 @@ function machineFacts(): Record<string, string | number> {
   };
 }
 
-function toMarkdown(report: StoredReport): string {
-  const missed = report.rows.filter((row) => verdict(row) === "missed");
+/** The page of a result. */
+export function pageOf(report: StoredReport): string {
+  const missed = missedOf(report);
   const lines = [
     `# ${report.title}`,
     "",
     report.method,
     "",
-    `Machine: ${Object.values(report.machine).join(", ")}. Medians; the range of the runs in brackets.${codeText(report.code)}`,
+    `Machine: ${machineText(report.machine)}. Measured on ${report.measured_at.slice(0, 10)}.${codeText(report.code)} Each value is the median of its runs. If the runs differed, the range is in brackets.`,
     "",
-    "| what | ours | reference | ratio | target | |",
-    "|---|---|---|---|---|---|",
-    ...report.rows.map((row) =>
-      [
-        "",
-        row.what,
-        figure(row.ours, row.unit),
-        [
-          `${figure(row.reference, row.unit)} ${row.referenceName}`,
-          ...(row.others ?? []).map(({ name, value }) => `${figure(value, row.unit)} ${name}`),
-        ].join("; "),
-        ratioOf(row).toFixed(3),
-        targetText(row),
-        verdict(row),
-        "",
-      ]
-        .join(" | ")
-        .trim(),
+    "| what | ours | reference | runs | ratio | target | |",
+    "|---|---|---|---|---|---|---|",
+    ...report.rows.map(
+      (row) =>
+        `| ${[row.what, ...figuresOf(row), ratioOf(row).toFixed(3), targetText(row), verdict(row)].join(" | ")} |`,
     ),
     "",
     `![${report.title}](${report.name}.svg)`,
     "",
     ...(report.notes ?? []).map((note) => `- ${note}`),
-    ...(missed.length === 0 ? [] : ["", "## Missed targets", ""]),
-    ...missed.map((row) => `- ${row.what}: ${row.reason ?? "no reason is recorded."}`),
+    ...(missed.length === 0 ? [] : ["", "## Missed targets", "", ...missed]),
   ];
-  return `${lines.join("\n").trimEnd()}\n`;
+  return `${lines.join("\n").trimEnd()}\n`.replaceAll("\n\n\n", "\n\n");
+}
+
+/** Cells of a row: our figure, those of the references, and the number of runs. */
+export function figuresOf(row: Row): [ours: string, references: string, runs: string] {
+  const references = [
+    `${figure(row.reference, row.unit)} ${row.referenceName}`,
+    ...(row.others ?? []).map(({ name, value }) => `${figure(value, row.unit)} ${name}`),
+  ];
+  return [figure(row.ours, row.unit), references.join("; "), runsText(row.ours, row.reference)];
+}
+
+/** A list of the missed rows of a result with their reasons. Rows with the same reason share an entry. */
+export function missedOf({ name, rows }: Report): string[] {
+  const byReason = Map.groupBy(
+    rows.filter((row) => verdict(row) === "missed"),
+    ({ what }) => reasonOf(name, what) ?? "No reason is recorded.",
+  );
+  return [...byReason].map(([reason, missed]) => {
+    const list = missed.map(
+      (row) => `**${row.what}** (${ratioOf(row).toFixed(3)}, target ${targetText(row)})`,
+    );
+    return `- ${list.join("; ")}: ${reason}`;
+  });
+}
+
+function machineText({ cpu, cores, memory_gb, node, git }: StoredReport["machine"]): string {
+  return `${cpu}, ${cores} cores, ${memory_gb} GB of memory, Node ${String(node).replace(/^v/, "")}, ${String(git).replace("git version", "git")}`;
 }
 
 function codeText(code: MeasuredCode | undefined): string {
@@ -115,12 +125,4 @@ export function targetText(row: Row): string {
   if (atMost !== undefined) return `≤ ${Number(atMost.toPrecision(3))}`;
   if (atLeast !== undefined) return `≥ ${Number(atLeast.toPrecision(3))}`;
   return "";
-}
-
-export function figure(summary: Summary, unit: string): string {
-  return `${short(summary.median)} ${unit} (${short(summary.min)}–${short(summary.max)})`;
-}
-
-function short(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(2) : value.toFixed(4);
 }

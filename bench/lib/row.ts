@@ -9,8 +9,9 @@ export interface Row {
   readonly referenceName: string;
   /** Other references that were measured in the same run. */
   readonly others?: readonly { readonly name: string; readonly value: Summary }[];
-  /** Limit of our median divided by the median of the reference; undefined: no limit. */
+  /**
+   * Limit of our median divided by the median of the reference; undefined: no limit. `reasons.ts` has the reasons of missed
+   * targets.
+   */
   readonly target?: { readonly atMost?: number; readonly atLeast?: number };
-  /** Reason if the target is missed: the attempts so far, and the obstacle. Only printed for a missed target. */
-  readonly reason?: string;
 }

@@ -31,7 +31,7 @@ export const SVC_TARGETS: readonly SvcTarget[] = [
   {
     what: "depth 1, server CPU",
     target: "first ≤ 0.7x, repeated ≤ 1/10 of direct",
-    rows: [["kinds", /depth 1/]],
+    rows: [["kinds", /depth 1, (first|repeated)/]],
   },
   {
     what: "`blob:none`, server CPU",
@@ -102,6 +102,16 @@ export const SVC_TARGETS: readonly SvcTarget[] = [
     what: "200 warm together; 200 cold",
     target: "within 20 % of 8 together; ≤ 1.2x of warm, one upstream fetch",
     rows: [["concurrent", /: 200 .*(throughput|cold)/]],
+  },
+  {
+    what: "stored response over TLS, sent by the web server in front (`server.accel`)",
+    target: "no target; compare with nginx alone",
+    rows: [["accel", /./]],
+  },
+  {
+    what: "49 clones of large together",
+    target: "incremental fetches: p99 ≤ 2x idle; ≤ 512 MB",
+    rows: [["overload", /incremental fetch, p99|resident set/]],
   },
   {
     what: "three depth-1 requests together, delay of /healthz",

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { describe, it } from "node:test";
 import { ageOf, hasHistory } from "../../bench/lib/measured-code.ts";
+import { reasonOf, REASONS } from "../../bench/lib/reasons.ts";
 import { BENCHMARKS } from "../../bench/lib/registry.ts";
 import { verdict } from "../../bench/lib/report.ts";
-import { readResults } from "../../bench/lib/results-index.ts";
+import { readResults, renderedFiles } from "../../bench/lib/results-index.ts";
 import { ROOT } from "./sources.ts";
 
 /** Share of the measured lines that may have changed since a run. See docs/decisions/0051-age-of-results.md. */
@@ -96,9 +97,29 @@ describe("results of benchmarks", () => {
   it("every missed target of a result has its reason", () => {
     const silent = recorded.flatMap(({ name, result }) =>
       result.rows
-        .filter((row) => verdict(row) === "missed" && row.reason === undefined)
+        .filter((row) => verdict(row) === "missed" && reasonOf(name, row.what) === undefined)
         .map((row) => `${name}: ${row.what}`),
     );
     assert.deepEqual(silent, []);
+  });
+
+  it("every reason belongs to a row with a target", () => {
+    const stale = Object.entries(REASONS).flatMap(([name, reasons]) => {
+      const rows = (results.get(name)?.rows ?? []).filter(({ target }) => target !== undefined);
+      return reasons
+        .filter(([, text]) => !rows.some(({ what }) => reasonOf(name, what) === text))
+        .map(([row]) => `${name}: ${row.source}`);
+    });
+    assert.deepEqual(stale, []);
+  });
+
+  it("every page made from results is as the results are", () => {
+    const files = [...renderedFiles(results)];
+    assert.ok(files.length > 2 * results.size);
+    const old = files.filter(([path, text]) => !existsSync(path) || readFileSync(path, "utf8") !== text);
+    assert.deepEqual(
+      old.map(([path]) => `run npm run bench -- --render: ${relative(ROOT, path)} is not current`),
+      [],
+    );
   });
 });
