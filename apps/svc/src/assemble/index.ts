@@ -1,4 +1,3 @@
-import { mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { systemClock, type Logger } from "@devplat/base";
@@ -26,6 +25,7 @@ import type { CertificateFiles, TlsIdentities } from "../http/server/tls-identit
 import { Late } from "../late.ts";
 import { LateAdministration } from "./late-administration.ts";
 import { Listening } from "./listeners.ts";
+import { makeCacheFolder } from "./make-cache-folder.ts";
 import type { ObjectStorage, ObjectStorageOptions } from "./object-storage.ts";
 import { OwnAddress } from "../own-address.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
@@ -134,6 +134,7 @@ export async function assemble({
   }
   const userAgent = `${BRAND.command}/${version}`;
   const storagePath = cacheFolder(config);
+  if (config.cache.enabled) await makeCacheFolder(config, storagePath);
   // Loaded only where it is configured.
   const accel =
     config.server.accel === undefined
@@ -382,7 +383,6 @@ function certificateFiles({ tls }: Config): CertificateFiles[] {
   return tls.certificates.map(({ cert_file, key_file }) => ({ certFile: cert_file, keyFile: key_file }));
 }
 
-/** The folder is made first, because its disk sets the limit of the local cache. */
 async function assembleObjectTier({
   storagePath,
   ...options
@@ -390,7 +390,6 @@ async function assembleObjectTier({
   ObjectStorage & { readonly localBytes: number }
 > {
   const { assembleObjectStorage, localLimit } = await import("./object-storage.ts");
-  await mkdir(storagePath, { recursive: true, mode: 0o700 });
   const storage = await assembleObjectStorage({ ...options, localPath: storagePath });
   return { ...storage, localBytes: await localLimit(options.config, storagePath) };
 }
