@@ -9,6 +9,8 @@ import {
 import type { AddressInfo } from "node:net";
 import { Transform, type TransformCallback } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { AwsV4Signer } from "aws4fetch";
+import type { S3Server } from "./servers.ts";
 
 /** Kind of an S3 request. `uploads` lists multipart uploads, `part` sends one part. */
 export type S3RequestKind =
@@ -22,6 +24,9 @@ export type S3RequestKind =
   | "part"
   | "complete"
   | "abort";
+
+/** Keys that the server accepts. */
+export type S3Keys = Pick<S3Server, "accessKeyId" | "secretAccessKey" | "region">;
 
 /** Behaviour of the proxy in place of passing a request on. */
 export type S3Fault =
@@ -52,6 +57,11 @@ export type S3Fault =
   | { readonly corruptRequestAt: number }
   /** Reads get the first response that the proxy saw for this object; other requests pass. */
   | { readonly stale: true }
+  /**
+   * Requests pass without `If-Match` and `If-None-Match`, as if the server did not know them. They are signed again with these
+   * keys.
+   */
+  | { readonly withoutConditions: S3Keys }
   /** The `Date` header is this many milliseconds late. Requests pass. */
   | { readonly dateOffsetMs: number };
 
@@ -141,7 +151,10 @@ export async function startS3Proxy(target: string): Promise<S3Proxy> {
     const onward = request(target, {
       path: incoming.url,
       method: incoming.method,
-      headers: incoming.headers,
+      headers:
+        "withoutConditions" in fault
+          ? await unconditional(incoming, fault.withoutConditions)
+          : incoming.headers,
     });
     onward.on("error", cut);
     outgoing.on("close", () => onward.destroy());
@@ -214,6 +227,26 @@ export async function startS3Proxy(target: string): Promise<S3Proxy> {
     },
     stop: close,
   };
+}
+
+/** Headers of a request without its conditions, signed again. */
+async function unconditional(
+  { method = "GET", url = "", headers }: IncomingMessage,
+  { accessKeyId, secretAccessKey, region }: S3Keys,
+): Promise<IncomingHttpHeaders> {
+  const { "if-match": ifMatch, "if-none-match": ifNoneMatch, ...others } = headers;
+  if (ifMatch === undefined && ifNoneMatch === undefined) return headers;
+  const amazon = Object.entries(others).filter(([name]) => name.startsWith("x-amz-")) as [string, string][];
+  const signer = new AwsV4Signer({
+    method,
+    url: `http://${headers.host}${url}`,
+    headers: Object.fromEntries(amazon),
+    accessKeyId,
+    secretAccessKey,
+    service: "s3",
+    region,
+  });
+  return { ...others, ...Object.fromEntries((await signer.sign()).headers) };
 }
 
 function kindOf({ method, url = "" }: IncomingMessage): S3RequestKind {

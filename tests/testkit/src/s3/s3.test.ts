@@ -85,10 +85,15 @@ describe("S3 servers", () => {
       assert.equal((await read()).stdout, "fourth");
       proxy.inject(["put"], { corruptRequestAt: 0 }, 1);
       assert.match((await write("fifth")).stdout, /<Error>/);
+      const conditional = ["-w", "%{http_code}", "-H", 'if-match: "other"'];
+      assert.match((await curl(server, proxy.endpoint, "a", "sixth", conditional)).stdout, /412$/);
+      proxy.inject(["put"], { withoutConditions: server }, 1);
+      assert.equal((await curl(server, proxy.endpoint, "a", "sixth", conditional)).stdout, "200");
+      assert.equal((await read()).stdout, "sixth");
       await proxy.goAway();
       assert.equal((await read()).code, 7);
       await proxy.comeBack();
-      assert.equal((await read()).stdout, "fourth");
+      assert.equal((await read()).stdout, "sixth");
     } finally {
       await proxy.stop();
       await server.stop();
