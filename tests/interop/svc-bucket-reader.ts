@@ -18,6 +18,8 @@ const DIGEST_BYTES = 32;
 /** Milliseconds for which an instance does not ask for a manifest again. */
 const MANIFEST_AGE_MS = 1000;
 const KEY_ID_BYTES = 8;
+/** Reads of a manifest while instances replace it. */
+const MAX_READS = 20;
 const HEAD = /^\{"format":1,"key_id":"[\da-f]{16}","hmac":"([\da-f]{64})","manifest":/;
 
 interface NamedObject {
@@ -52,6 +54,8 @@ export interface BucketReaderParts {
   readonly encryptionKey: string;
   /** Folder for repositories that are made of packs. */
   readonly folder: string;
+  /** Name of the object with the manifest of a repository. Default: it is the same for ever. */
+  readonly manifestName?: (owner: string, name: string) => Promise<string | undefined>;
 }
 
 /** An independent reader of a bucket. */
@@ -98,7 +102,7 @@ export class BucketReader {
 
   /** Reads a manifest. Fails if its HMAC is not right. @returns undefined if there is none */
   async manifest(owner: string, name: string): Promise<ReadManifest | undefined> {
-    const bytes = await this.bytes(this.keyOf(owner, name, "manifest.json"));
+    const bytes = await this.#manifestBytes(owner, name);
     if (bytes === undefined) return undefined;
     const text = bytes.toString();
     const [head = "", mac] = HEAD.exec(text) ?? [];
@@ -156,6 +160,19 @@ export class BucketReader {
 
   async close(): Promise<void> {
     await this.store.close();
+  }
+
+  async #manifestBytes(owner: string, name: string): Promise<Buffer | undefined> {
+    const { manifestName } = this.#parts;
+    if (manifestName === undefined) return this.bytes(this.keyOf(owner, name, "manifest.json"));
+    // An instance may replace it, and delete the old one, in between.
+    for (let reads = 0; reads < MAX_READS; reads++) {
+      const current = await manifestName(owner, name);
+      if (current === undefined) return undefined;
+      const bytes = await this.bytes(this.keyOf(owner, name, current));
+      if (bytes !== undefined) return bytes;
+    }
+    return assert.fail(`the manifest of ${owner}/${name} that the database names is not in the bucket`);
   }
 
   #mac(format: number, owner: string, name: string, content: string): string {

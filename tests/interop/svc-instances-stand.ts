@@ -52,6 +52,8 @@ export interface InstancesOptions {
   readonly bucket?: () => Promise<S3Server>;
   /** `sqlite`: each instance has a database of its own. Default: `postgres`, which all share. */
   readonly database?: "postgres" | "sqlite";
+  /** Whether the bucket honours conditions on writes. Default true. {@link InstancesStand.upgradeBucket} changes it. */
+  readonly conditions?: boolean;
 }
 
 export interface InstanceOptions {
@@ -70,6 +72,8 @@ export class InstancesStand {
   readonly #postgres: Postgres | undefined;
   readonly #dsn: string | undefined;
   readonly #bucket: S3Server | undefined;
+  readonly #hasPointers: boolean;
+  #hasConditions: boolean;
   readonly #instances = new Set<Instance>();
   readonly #ended: { stop(): unknown }[] = [];
   /** Sessions of an administrator. With one database all instances know the first. */
@@ -83,6 +87,7 @@ export class InstancesStand {
     readonly postgres: Postgres | undefined;
     readonly dsn: string | undefined;
     readonly bucket: S3Server | undefined;
+    readonly hasConditions: boolean;
   }) {
     this.host = parts.host;
     this.folder = parts.folder;
@@ -90,11 +95,14 @@ export class InstancesStand {
     this.#postgres = parts.postgres;
     this.#dsn = parts.dsn;
     this.#bucket = parts.bucket;
+    this.#hasConditions = parts.hasConditions;
+    this.#hasPointers = !parts.hasConditions;
   }
 
   static async start({
     bucket: startBucket,
     database = "postgres",
+    conditions: hasConditions = true,
   }: InstancesOptions = {}): Promise<InstancesStand> {
     const [host, postgres, bucket, folder] = await Promise.all([
       // As GitHub. With it git before 2.41 cannot read a shallow clone from its own server (docs/interop.md).
@@ -109,7 +117,7 @@ export class InstancesStand {
       build: repositories.linear,
     });
     const dsn = await postgres?.createDatabase();
-    return new InstancesStand({ host, postgres, folder, dsn, bucket, path });
+    return new InstancesStand({ host, postgres, folder, dsn, bucket, path, hasConditions });
   }
 
   get postgres(): Postgres {
@@ -145,6 +153,7 @@ export class InstancesStand {
     const relay = await startTcpRelay(Number(dsn.port));
     dsn.port = String(relay.port);
     const s3 = await startS3Proxy(this.#bucket?.endpoint ?? "http://127.0.0.1:9");
+    if (!this.#hasConditions) s3.inject(["put", "complete", "delete"], { withoutConditions: this.bucket });
     this.#ended.push(relay, s3);
     const port = options.port ?? (await freePort());
     const svc = await startSvc({
@@ -188,6 +197,12 @@ export class InstancesStand {
     for (const each of this.#ended) await each.stop();
     await Promise.all([this.host.stop(), this.#postgres?.stop(), this.#bucket?.stop()]);
     await this.folder.remove();
+  }
+
+  /** From now on the bucket honours conditions on writes, for all instances. */
+  upgradeBucket(): void {
+    this.#hasConditions = true;
+    for (const { s3 } of this.#instances) s3.heal();
   }
 
   /** Ends an instance as a service manager does. */
@@ -267,6 +282,7 @@ export class InstancesStand {
       prefix: PREFIX,
       encryptionKey: ENCRYPTION_KEY,
       folder: this.folder.path,
+      ...(this.#hasPointers && { manifestName: async (owner, name) => this.#manifestName(owner, name) }),
     });
   }
 
@@ -287,6 +303,13 @@ export class InstancesStand {
       async () => (await (await fetch(`${svc.url}/readyz`)).text()) === "ready\n",
       () => svc.log().slice(-2000),
     );
+  }
+
+  /** Name of the current manifest of a repository in a bucket without conditions. */
+  async #manifestName(owner: string, name: string): Promise<string | undefined> {
+    const key = `${new URL(this.host.url).host}/${owner}/${name}`;
+    const found = await this.sql(`SELECT name FROM manifest_pointers WHERE key = '${key}'`);
+    return found === "" ? undefined : found;
   }
 
   async #drop({ svc, relay, s3 }: Instance): Promise<void> {

@@ -17,6 +17,7 @@ import { ConditionalManifestFile } from "../cache/object-tier/manifest/manifest-
 import { ManifestMemory } from "../cache/object-tier/manifest/manifest-memory.ts";
 import { ManifestReader } from "../cache/object-tier/manifest/manifest-reader.ts";
 import { ManifestRefusals } from "../cache/object-tier/manifest/manifest-refusals.ts";
+import { PointersInUse } from "../cache/object-tier/manifest/pointers-in-use.ts";
 import { PointedManifestFile } from "../cache/object-tier/manifest/pointed-manifest-file.ts";
 import type { ManifestStore } from "../cache/object-tier/manifest/manifest-store.ts";
 import { ObjectNames } from "../cache/object-tier/object-names.ts";
@@ -70,7 +71,7 @@ export function assembleBucket(options: BucketOptions): BucketAssembly {
     store: raw,
     guarded: circuit,
     prefix: names.root.replace(/\/$/, ""),
-    hasDatabase: pointers !== undefined,
+    pointers: pointers && new PointersInUse(pointers, config.cache.object_bucket ?? "", names.root),
     clock,
     logger,
     onState: ({ kind }) => metrics.usable(kind === "usable"),

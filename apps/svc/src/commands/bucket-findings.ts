@@ -10,6 +10,7 @@ import { MemoryEpochs } from "../cache/object-tier/manifest/epoch-source.ts";
 import type { ManifestKeys } from "../cache/object-tier/manifest/manifest-keys.ts";
 import { ManifestMemory } from "../cache/object-tier/manifest/manifest-memory.ts";
 import { ConditionalManifestFile } from "../cache/object-tier/manifest/manifest-file.ts";
+import { PointersInUse } from "../cache/object-tier/manifest/pointers-in-use.ts";
 import { PointedManifestFile } from "../cache/object-tier/manifest/pointed-manifest-file.ts";
 import { repositoryKey } from "../coordination/repository-key.ts";
 import { hasCommonDatabase } from "../config/common-database.ts";
@@ -117,7 +118,9 @@ async function manifestFinding(
   const epochs = new MemoryEpochs();
   const refusals = new ManifestRefusals({ logger: silentLogger, onRefused: () => undefined });
   const names = objectNames(config, keys);
-  const file = hasConditions
+  const inUse = new PointersInUse(store.manifestPointers, config.cache.object_bucket ?? "", names.root);
+  const isPointed = hasCommonDatabase(config) && (!hasConditions || (await inUse.isSet()));
+  const file = !isPointed
     ? new ConditionalManifestFile(bucket, names)
     : new PointedManifestFile({
         store: bucket,

@@ -8,6 +8,7 @@ import {
   type PutOptions,
   type StoreAbilities,
 } from "@devplat/object-store";
+import type { PointersInUse } from "../manifest/pointers-in-use.ts";
 
 /** Milliseconds between two probes of a bucket that cannot be used. Somebody may repair its settings at any time. */
 const RETRY_MS = 60_000;
@@ -33,8 +34,8 @@ export interface ProbedStoreParts {
   readonly guarded: ObjectStore;
   /** Folder for the objects of the probe. */
   readonly prefix: string;
-  /** Whether there is a database that the instances share. It can stand in for conditions. */
-  readonly hasDatabase: boolean;
+  /** Rows of a database that the instances share. They can stand in for conditions. Undefined: they share none. */
+  readonly pointers: Pick<PointersInUse, "isSet" | "set"> | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Called with each state after a probe. */
@@ -64,7 +65,7 @@ export class ProbedStore extends ForwardingStore {
   override readonly putLarge: ObjectStore["putLarge"] = async (key, source, options) =>
     this.forward((store) => store.putLarge(key, source, this.#asAble(options)));
 
-  /** Whether the store honours conditions on writes. True before the probe. */
+  /** Whether manifests rely on conditions on writes, and not on rows of the database. True before the probe. */
   get hasConditions(): boolean {
     return this.#state.kind !== "usable" || this.#state.abilities.conditions;
   }
@@ -98,11 +99,17 @@ export class ProbedStore extends ForwardingStore {
   }
 
   async #probe(signal: AbortSignal | undefined): Promise<BucketState> {
-    const { store, prefix, hasDatabase, clock, onState } = this.#parts;
+    const { store, prefix, pointers, clock, onState } = this.#parts;
     using limit = new TimeLimit(clock, PROBE_LIMIT_MS, ...(signal === undefined ? [] : [signal]));
     let state: BucketState;
     try {
-      state = stateOf(await probeStore(store, { prefix, signal: limit.signal }), hasDatabase);
+      const abilities = await probeStore(store, { prefix, signal: limit.signal });
+      state = stateOf(abilities, pointers !== undefined);
+      if (state.kind === "usable" && pointers !== undefined)
+        state = {
+          kind: "usable",
+          abilities: await untilAborted(this.#asRecorded(abilities, pointers), limit.signal),
+        };
     } catch (error) {
       signal?.throwIfAborted();
       state = { kind: "unusable", reason: messageOf(error) };
@@ -112,6 +119,15 @@ export class ProbedStore extends ForwardingStore {
     this.#first.resolve();
     onState(state);
     return state;
+  }
+
+  /** The abilities, without conditions if the database names the manifests of this bucket already. Records that it does. */
+  async #asRecorded(
+    abilities: StoreAbilities,
+    pointers: Pick<PointersInUse, "isSet" | "set">,
+  ): Promise<StoreAbilities> {
+    if (!abilities.conditions) await pointers.set();
+    return { ...abilities, conditions: abilities.conditions && !(await pointers.isSet()) };
   }
 
   #log(state: BucketState): void {
