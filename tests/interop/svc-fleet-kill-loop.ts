@@ -54,7 +54,7 @@ export interface FleetKillResult {
  * other instances must not fail, and after each round an independent reader must find the bucket complete.
  */
 export async function fleetKillLoop(
-  options: Pick<InstancesOptions, "database">,
+  options: Pick<InstancesOptions, "database" | "conditions">,
   limits: { readonly minKills: number; readonly seconds: number },
 ): Promise<FleetKillResult> {
   const random = randomFrom(testSeed());
