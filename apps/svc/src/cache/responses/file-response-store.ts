@@ -15,11 +15,12 @@ import {
   type NamedFile,
   type UnchangedFile,
 } from "./checked-files.ts";
+import { CORRUPT_SUFFIX } from "./file-suffixes.ts";
 import { PendingFile } from "./pending-file.ts";
 import type { ReadFile } from "./read-file.ts";
 import { encodeReference } from "./references/reference-file.ts";
 import { ResponseFiles, responseBytes, type OpenFile, type PackFiles } from "./response-file.ts";
-import { CORRUPT_SUFFIX, RESPONSES_FOLDER, pendingName, type ResponseFolders } from "./response-folders.ts";
+import { RESPONSES_FOLDER, pendingName, type ResponseFolders } from "./response-folders.ts";
 import type {
   LocalResponseStore,
   PendingResponse,
@@ -32,8 +33,6 @@ import { responseIdentity } from "./response-trailer.ts";
 import type { Slice, Slices } from "./slices.ts";
 import { isRangeSound, isSound } from "./verify-response.ts";
 
-/** See separate-trailer.ts. */
-const SEPARATE_TRAILER_SUFFIX = ".sums";
 const RESPONSE_FILE = /^[0-9a-f]{64}$/;
 /** Milliseconds between two touches of one file. That is enough for the order of eviction. */
 const TOUCH_INTERVAL_MS = 1000;
@@ -165,11 +164,7 @@ export class FileResponseStore implements LocalResponseStore {
     const { sizes } = this.#knownOf(id);
     const found = new Map<string, KnownSize>();
     const names = await folderNames(folder);
-    // Loaded only where `server.accel` is or was configured.
-    if (names.some((name) => name.endsWith(SEPARATE_TRAILER_SUFFIX))) {
-      const { removeOrphanTrailers } = await import("./separate-trailer.ts");
-      await removeOrphanTrailers(folder, names);
-    }
+    await this.#parts.folders.removeOrphanTrailers(folder, names);
     for (const name of names) {
       if (!RESPONSE_FILE.test(name.replace(CORRUPT_SUFFIX, ""))) continue;
       const facts = await stat(join(folder, name)).catch(() => undefined);
@@ -193,7 +188,10 @@ export class FileResponseStore implements LocalResponseStore {
     this.#touched.delete(path);
     this.#files.forget(path);
     try {
+      const facts = await ifExists(lstat(path));
+      if (facts === undefined) return false;
       await unlink(path);
+      await removeTrailer(this.#parts, path.replace(CORRUPT_SUFFIX, ""), facts.ino);
       return true;
     } catch (error) {
       if (systemCode(error) === "ENOENT") return false;
@@ -247,8 +245,10 @@ export class FileResponseStore implements LocalResponseStore {
         isSame,
         onComplete: (identity, modifiedMs) => known.checked.written({ name: key, identity }, modifiedMs),
       });
-      if (isReplaced) known.sizes.set(key, { bytes: opened.size, fileBytes: bytes.length });
-      return isReplaced;
+      if (!isReplaced) return false;
+      known.sizes.set(key, { bytes: opened.size, fileBytes: bytes.length });
+      await removeTrailer(this.#parts, path, opened.inode);
+      return true;
     } catch (error) {
       // The framed response stays. If it is damaged, its next use shows that.
       if (!(error instanceof StoredDataDamaged)) {
@@ -438,6 +438,18 @@ export class FileResponseStore implements LocalResponseStore {
 
 function named(name: string, { identity }: OpenFile): NamedFile {
   return { name, identity };
+}
+
+/** @param path at which requests find the response. @throws a system error */
+async function removeTrailer(
+  { separateTrailers }: FileResponseStoreParts,
+  path: string,
+  inode: number,
+): Promise<void> {
+  // Other files contain their trailer.
+  if (separateTrailers !== true) return;
+  const { removeSeparateTrailer } = await import("./separate-trailer.ts");
+  await removeSeparateTrailer(path, inode);
 }
 
 /** @param isUnchanged tells whether the file is as it was; undefined: it is not */

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
-import { open, type FileHandle } from "node:fs/promises";
+import { lstat, open, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import { ifExists } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import { isUnreadable } from "@devplat/base/file-damage";
 import type { RepositoryId } from "../../access/repository-id.ts";
@@ -125,6 +126,13 @@ export class ResponseFiles {
         known?.identity === identity
           ? known.content
           : await readContent(handle.fd, { path, inode, fileBytes }, this.identityOf(id, key));
+      if (content === undefined) {
+        // It was removed or replaced after it was opened, and its trailer with it.
+        const isNamed = (await ifExists(lstat(path)))?.ino === inode;
+        if (isNamed) throw new StoredDataDamaged("a stored response has no sound trailer");
+        await handle.close();
+        return undefined;
+      }
       if (known === undefined || content !== known.content) {
         this.#known.set(path, { identity, content, openedAt: now });
       } else known.openedAt = now;
@@ -189,12 +197,12 @@ export async function responseBytes(path: string, fileBytes: number): Promise<nu
   }
 }
 
-/** @throws StoredDataDamaged */
+/** @returns undefined: it has no sound trailer. @throws a system error */
 async function readContent(
   fd: number,
   { path, inode, fileBytes }: { readonly path: string; readonly inode: number; readonly fileBytes: number },
   identity: Buffer,
-): Promise<Content> {
+): Promise<Content | undefined> {
   if (fileBytes <= MAX_REFERENCE_BYTES && fileBytes >= REFERENCE_FOOTER_BYTES) {
     const isReferring = referredBytes(await readEnd(fd, fileBytes, REFERENCE_FOOTER_BYTES)) !== undefined;
     const reference = isReferring
@@ -209,8 +217,7 @@ async function readContent(
   const separate =
     sums ??
     (await (await import("./separate-trailer.ts")).readSeparateTrailer(path, inode, fileBytes, identity));
-  if (separate === undefined) throw new StoredDataDamaged("a stored response has no sound trailer");
-  return { sums: separate };
+  return separate === undefined ? undefined : { sums: separate };
 }
 
 /** The last bytes of a file; fewer if it became shorter. */

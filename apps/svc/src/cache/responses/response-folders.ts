@@ -5,6 +5,7 @@ import { TEMPORARY_SUFFIX, systemCode, folderNames } from "@devplat/base";
 import { quarantine } from "@devplat/base/file-damage";
 import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 import type { RepositoryId } from "../../access/repository-id.ts";
+import { CORRUPT_SUFFIX, SEPARATE_TRAILER_SUFFIX } from "./file-suffixes.ts";
 
 /** The folder of response files under `cache.storage_path`; no owner can have this name. */
 export const RESPONSES_FOLDER = "_responses";
@@ -12,7 +13,6 @@ export const RESPONSES_FOLDER = "_responses";
 export const HANDED_FOLDER = "_accel";
 /** The folder with the list of uploads to the bucket; no owner can have this name. */
 export const UPLOADS_FOLDER = "_uploads";
-export const CORRUPT_SUFFIX = ".corrupt~";
 /** Folder into which data is moved before it is removed. No owner can have this name. */
 const REMOVED_FOLDER = ".removed~";
 /** File with the code host of a repository's folder. */
@@ -92,7 +92,10 @@ export class ResponseFolders {
     return found;
   }
 
-  /** Removes the leftovers of crashed processes: pending files, and folders whose removal was interrupted. */
+  /**
+   * Removes the leftovers of crashed processes: pending files, trailers without a response, and folders whose removal was
+   * interrupted.
+   */
   async removeLeftovers(): Promise<number> {
     let count = 0;
     await rm(join(this.#root, REMOVED_FOLDER), { recursive: true, force: true });
@@ -103,8 +106,23 @@ export class ResponseFolders {
         await unlink(join(folder, file)).catch(() => undefined);
         count++;
       }
+      count += await this.removeOrphanTrailers(folder);
     }
     return count;
+  }
+
+  /**
+   * Removes the trailers in a folder whose response files are gone. Never rejects.
+   *
+   * @param names all files of the folder. Default: they are looked up
+   * @returns the number of trailers
+   */
+  async removeOrphanTrailers(folder: string, names?: readonly string[]): Promise<number> {
+    const all = names ?? (await folderNames(folder));
+    // Loaded only where `server.accel` is or was configured.
+    if (!all.some((name) => name.endsWith(SEPARATE_TRAILER_SUFFIX))) return 0;
+    const { removeOrphanTrailers } = await import("./separate-trailer.ts");
+    return await removeOrphanTrailers(folder, all);
   }
 
   async #readOrigin(id: RepositoryId): Promise<void> {

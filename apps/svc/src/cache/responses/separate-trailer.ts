@@ -1,20 +1,19 @@
 import { constants } from "node:fs";
-import { lstat, open, stat, unlink } from "node:fs/promises";
+import { lstat, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { ifExists } from "@devplat/base";
+import { TEMPORARY_SUFFIX, ifExists } from "@devplat/base";
 import type { FileSums } from "./block-sums.ts";
+import { CORRUPT_SUFFIX, SEPARATE_TRAILER_SUFFIX } from "./file-suffixes.ts";
 import { decodeTrailer } from "./response-trailer.ts";
 
 /** `<key>.<inode of the response file>.sums` */
 const TRAILER_FILE = /^([0-9a-f]{64})\.(\d+)\.sums$/;
-/** Milliseconds after which a trailer without its response is removed. Before that, the response may still be written. */
-const ORPHAN_MS = 600_000;
 /** Maximum bytes of a trailer: that of a response of 500 GB. */
 const MAX_TRAILER_BYTES = 16 * 1024 * 1024;
 
 /** Path of the trailer of a response file. The inode ties it to one file, so that no response gets the sums of another. */
 function trailerPath(path: string, inode: number): string {
-  return `${path}.${inode}.sums`;
+  return `${path}.${inode}${SEPARATE_TRAILER_SUFFIX}`;
 }
 
 /** Writes the trailer of a response file that is about to be renamed to `path`. @throws a system error */
@@ -54,15 +53,44 @@ export async function readSeparateTrailer(
   }
 }
 
-/** Removes the trailers in a folder whose response files were removed or replaced. Never rejects. */
-export async function removeOrphanTrailers(folder: string, names: readonly string[]): Promise<void> {
+/**
+ * Removes the trailer of a response file that was removed or replaced.
+ *
+ * @param path at which requests find the response
+ * @throws a system error
+ */
+export async function removeSeparateTrailer(path: string, inode: number): Promise<void> {
+  await ifExists(unlink(trailerPath(path, inode)));
+}
+
+/**
+ * Removes the trailers in a folder whose response files are gone. Never rejects.
+ *
+ * @param names all files of the folder
+ * @returns the number of trailers
+ */
+export async function removeOrphanTrailers(folder: string, names: readonly string[]): Promise<number> {
+  let count = 0;
   for (const name of names) {
     const [, key, inode] = TRAILER_FILE.exec(name) ?? [];
     if (key === undefined) continue;
-    const response = await lstat(join(folder, key)).catch(() => undefined);
-    if (response?.ino === Number(inode)) continue;
-    const facts = await stat(join(folder, name)).catch(() => undefined);
-    if (facts === undefined || Date.now() - facts.mtimeMs < ORPHAN_MS) continue;
-    await unlink(join(folder, name)).catch(() => undefined);
+    // The trailer is there before the response gets its name: first the files that are being written, then the name.
+    const pending = names.filter((each) => each.startsWith(`.${key}.`) && each.endsWith(TEMPORARY_SUFFIX));
+    const files = [...pending, `${key}${CORRUPT_SUFFIX}`, key];
+    if (await hasInode(folder, files, Number(inode))) continue;
+    const isRemoved = await unlink(join(folder, name)).then(
+      () => true,
+      () => false,
+    );
+    if (isRemoved) count++;
   }
+  return count;
+}
+
+async function hasInode(folder: string, names: readonly string[], inode: number): Promise<boolean> {
+  for (const name of names) {
+    const facts = await lstat(join(folder, name)).catch(() => undefined);
+    if (facts?.ino === inode) return true;
+  }
+  return false;
 }
