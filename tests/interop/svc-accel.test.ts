@@ -189,6 +189,10 @@ for (const kind of ["nginx", "caddy"] satisfies AccelKind[]) {
       for (const secret of [undefined, "", "x", ACCEL_SECRET.slice(1), `${ACCEL_SECRET} x`]) {
         assert.equal(await askDirectly(secret), undefined);
       }
+      assert.equal(await metric('svc_accel_refused_total{reason="secret"}'), 4);
+      await stand.svc.logged(/X-Svc-Accel has a wrong value/);
+      assert.equal(stand.svc.log().split("X-Svc-Accel has a wrong value").length, 2);
+      assert.ok(!stand.svc.log().includes(ACCEL_SECRET));
       // The web server replaces what a client sends.
       const { head, body } = await post({ "X-Svc-Accel": "forged", "X-Accel-Redirect": "/etc/passwd" });
       assert.ok(head.statusCode === 200 && body.equals(whole));

@@ -75,6 +75,23 @@ describe("svc command line", { timeout: 240_000 }, () => {
     assert.equal((await svc(["config", "check"], { SVC_DATABASE_DRIVER: "vault" })).code, 0);
   });
 
+  it("config check refuses a group of server.accel that does not exist, as serve does", async () => {
+    const settings = {
+      SVC_DEV_MODE: "true",
+      SVC_CACHE_ENABLED: "true",
+      SVC_SERVER_ACCEL: "nginx",
+      SVC_SERVER_ACCEL_SECRET: "s".repeat(32),
+      SVC_CACHE_ACCEL_GROUP: "no-such-group",
+      SVC_DATA_DIR: join(folder.path, "accel"),
+    };
+    for (const args of [["config", "check"], ["serve"]]) {
+      const { code, stderr } = await svc(args, settings);
+      assert.notEqual(code, 0, args.join(" "));
+      assert.match(stderr, /cache\.accel_group: there is no group "no-such-group"/);
+    }
+    assert.equal((await svc(["config", "check"], { ...settings, SVC_CACHE_ACCEL_GROUP: "root" })).code, 0);
+  });
+
   it("config print masks secrets", async () => {
     const { code, stdout } = await svc(["config", "print"], {
       SVC_ENCRYPTION_KEY: KEY,

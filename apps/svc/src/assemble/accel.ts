@@ -2,9 +2,28 @@ import { systemCode, type Logger } from "@devplat/base";
 import { HANDED_FOLDER } from "../cache/responses/response-folders.ts";
 import type { Config } from "../config/schema.ts";
 import { SvcError } from "../errors.ts";
+import { AccelRefusals } from "../http/accel/accel-refusals.ts";
 import { Accel } from "../http/accel/accel.ts";
 import { groupIdOf } from "../http/accel/group-id.ts";
 import { HandedFiles } from "../http/accel/handed-files.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+/**
+ * Id of the group that may read what is handed over.
+ *
+ * @returns undefined if none is configured
+ * @throws SvcError `config_refused`: it is not known
+ */
+export async function accelGroupId({ cache }: Config): Promise<number | undefined> {
+  const group = cache.accel_group;
+  if (group === undefined) return undefined;
+  const groupId = await groupIdOf(group);
+  if (groupId !== undefined) return groupId;
+  throw new SvcError(
+    "config_refused",
+    `cache.accel_group: there is no group "${group}" on this machine: make it with groupadd`,
+  );
+}
 
 /**
  * The part that hands stored responses to the proxy in front (`server.accel`).
@@ -13,17 +32,16 @@ import { HandedFiles } from "../http/accel/handed-files.ts";
  * @throws SvcError `config_refused`: the group is not known, or the folder cannot be given to it
  */
 export async function assembleAccel(
-  { server, cache }: Config,
+  config: Config,
   storagePath: string,
+  metrics: Metrics,
   logger: Logger,
 ): Promise<Accel | undefined> {
+  const { server, cache } = config;
   const { accel_secret: secret } = server;
   if (server.accel === undefined || secret === undefined || !cache.enabled) return undefined;
   const group = cache.accel_group;
-  const groupId = group === undefined ? undefined : await groupIdOf(group);
-  if (group !== undefined && groupId === undefined) {
-    throw new SvcError("config_refused", `cache.accel_group: there is no group "${group}" on this machine`);
-  }
+  const groupId = await accelGroupId(config);
   const files = new HandedFiles({ storagePath, folderName: HANDED_FOLDER, groupId, logger });
   try {
     await files.prepare();
@@ -37,5 +55,5 @@ export async function assembleAccel(
       { cause: error },
     );
   }
-  return new Accel({ secret, files, logger });
+  return new Accel({ secret, files, refusals: new AccelRefusals({ metrics: metrics.accel, logger }), logger });
 }

@@ -139,7 +139,7 @@ export async function assemble({
   const accel =
     config.server.accel === undefined
       ? undefined
-      : await (await import("./accel.ts")).assembleAccel(config, storagePath, logger);
+      : await (await import("./accel.ts")).assembleAccel(config, storagePath, metrics, logger);
   const epochs = assembleEpochs({ config, store, storagePath, logger }, async (owner, name, options) =>
     cache.service.purge(owner, name, options),
   );

@@ -40,6 +40,10 @@ async function usableConfig(flags: GlobalFlags): Promise<Pick<LoadedConfig, "fil
     const { checkBucketSettings } = await import("../assemble/bucket.ts");
     await checkBucketSettings(config);
   }
+  if (config.server.accel !== undefined && config.cache.enabled) {
+    const { accelGroupId } = await import("../assemble/accel.ts");
+    await accelGroupId(config);
+  }
   const keyless = config.encryption.key === undefined && !config.dev.mode;
   if (keyless && config.database.driver !== "vault") throw noEncryptionKey();
   return { file, warnings: [...warnings, ...ineffective(config)] };

@@ -279,6 +279,26 @@ describe("refusals", () => {
     assert.doesNotMatch(warned.join(), /000/);
   });
 
+  it("warns if server.accel cannot work, or must be reached over another address", async () => {
+    const accel = {
+      SVC_SERVER_ACCEL: "nginx",
+      SVC_SERVER_ACCEL_SECRET: "s".repeat(32),
+      SVC_CACHE_ENABLED: "true",
+    };
+    const warned = async (listen: string, environment: Record<string, string> = {}): Promise<boolean> => {
+      const loaded = await load("", { ...accel, SVC_SERVER_LISTEN: listen, ...environment });
+      return ineffective(loaded.config).some((each) => each.startsWith("server.accel works only over"));
+    };
+    for (const listen of ["127.0.0.1:1", "[::1]:1", "localhost:1", "unix:/s"]) {
+      assert.equal(await warned(listen), false, listen);
+    }
+    for (const listen of ["10.1.2.3:8080", "0.0.0.0:1", ":1"])
+      assert.equal(await warned(listen), true, listen);
+    // In development mode, no host is loopback only.
+    assert.equal(await warned(":1", { SVC_DEV_MODE: "true" }), false);
+    assert.equal(await warned("10.1.2.3:1", { SVC_SERVER_ACCEL: "" }), false);
+  });
+
   it("settings of a bucket that do not fit together are refused", async () => {
     const bucket = async (environment: Record<string, string>): Promise<string> => {
       const key = { SVC_ENCRYPTION_KEY: "ab".repeat(32), SVC_CACHE_OBJECT_BUCKET: "bucket" };

@@ -96,6 +96,15 @@ function unwise(config: Config): string[] {
   if (server.accel !== undefined && !cache.enabled) {
     warnings.push("server.accel has no effect without cache.enabled");
   }
+  const { listen } = server;
+  const isLoopback =
+    isLoopbackAddress(listen) || (dev.mode && listen.kind === "tcp" && listen.host === undefined);
+  if (server.accel !== undefined && !isLoopback) {
+    warnings.push(
+      `server.accel works only over a loopback address or a Unix socket, and server.listen is ${formatListen(listen)}: ` +
+        "listen on 127.0.0.1 or unix:PATH, and let the web server connect there",
+    );
+  }
   warnings.push(...unwiseBucket(config));
   if (server.trusted_proxies.some((network) => network.endsWith("/0"))) {
     warnings.push(

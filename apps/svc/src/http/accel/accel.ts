@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import type { AccelRefusal, AccelRefusals } from "./accel-refusals.ts";
 import { isLoopbackPeer } from "./loopback-peer.ts";
 import type { Logger, Secret } from "@devplat/base";
 import { bringIntoMemory, type ComparedFile } from "../send-file/bring-into-memory.ts";
@@ -25,6 +26,7 @@ export interface AccelOptions {
   /** `server.accel_secret` */
   readonly secret: Secret;
   readonly files: HandedFiles;
+  readonly refusals: AccelRefusals;
   readonly logger: Logger;
 }
 
@@ -54,7 +56,9 @@ export class Accel {
    * @returns the value of `X-Accel-Redirect`; undefined: this service must send the response. Never rejects
    */
   async handOver(request: IncomingMessage, { size, soundFile }: HandedResponse): Promise<string | undefined> {
-    if (soundFile?.plain === undefined || size < MIN_BYTES || !this.#isFromProxy(request)) return undefined;
+    const refusal = this.refusal(request);
+    if (refusal !== undefined) this.#options.refusals.note(refusal, request.socket.remoteAddress);
+    if (soundFile?.plain === undefined || size < MIN_BYTES || refusal !== undefined) return undefined;
     if (CONDITIONS.some((name) => request.headers[name] !== undefined)) return undefined;
     try {
       // The service reads it again, and compares it.
@@ -77,11 +81,12 @@ export class Accel {
     }
   }
 
-  #isFromProxy({ socket, headers }: IncomingMessage): boolean {
+  /** Why a request does not count as one of the proxy in front; undefined: it does. */
+  refusal({ socket, headers }: IncomingMessage): AccelRefusal | undefined {
     const given = headers[ACCEL_HEADER];
-    return (
-      typeof given === "string" && isLoopbackPeer(socket) && timingSafeEqual(digest(given), this.#secret)
-    );
+    if (typeof given !== "string") return "missing";
+    if (!timingSafeEqual(digest(given), this.#secret)) return "secret";
+    return isLoopbackPeer(socket) ? undefined : "peer";
   }
 }
 
