@@ -1,6 +1,16 @@
 import { chmod, chown, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { freePort, run, startPeer, startSvc, tempFolder, type CodeHost, type Svc } from "@devplat/testkit";
+import {
+  freePort,
+  run,
+  startPeer,
+  startSvc,
+  SVC_LAUNCHER,
+  tempFolder,
+  type CodeHost,
+  type Peer,
+  type Svc,
+} from "@devplat/testkit";
 
 export const ACCEL_SECRET = "planted-accel-secret-of-more-than-32-characters";
 const GUIDE = new URL("../../docs/svc/web-server-in-front.md", import.meta.url);
@@ -8,6 +18,18 @@ const GUIDE = new URL("../../docs/svc/web-server-in-front.md", import.meta.url);
 const WEB_USER = "www-data";
 
 export type AccelKind = "nginx" | "caddy";
+
+export interface WebChange {
+  /** Changes the text of the guide, with the values of the stand in it. Default: nothing. */
+  readonly edit?: (text: string) => string;
+  /** Group of its processes, if the test is run by root. Default: the group that may read. */
+  readonly group?: string;
+}
+
+export interface Finding {
+  readonly state: string;
+  readonly detail: string;
+}
 
 /** The service behind a web server with TLS, both configured as the guide says. */
 export interface AccelStand {
@@ -18,6 +40,15 @@ export interface AccelStand {
   readonly storagePath: string;
   /** Log of the web server. */
   readonly webLog: () => Promise<string>;
+  /** The finding of `svc doctor` about the web server. @param env further environment. @param user who runs it */
+  doctor(
+    args?: readonly string[],
+    env?: Readonly<Record<string, string | undefined>>,
+    user?: string,
+  ): Promise<Finding>;
+  /** Starts the web server again, with its configuration changed. */
+  restartWeb(change: WebChange): Promise<void>;
+  stopWeb(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -34,58 +65,67 @@ export async function startAccelStand(
   const group = isRoot ? WEB_USER : String(process.getgid?.());
   const [cert, key] = [join(folder.path, "cert.pem"), join(folder.path, "cert.key")];
   await makeCertificate(cert, key);
-  const gid = isRoot ? Number((await run("id", ["-g", WEB_USER])).stdout) : undefined;
-  if (gid !== undefined) {
-    await chown(key, 0, gid);
+  const [uid, gid] = isRoot ? await Promise.all([idOf("-u"), idOf("-g")]) : [undefined, undefined];
+  if (uid !== undefined && gid !== undefined) {
+    await chown(key, uid, gid);
     await chmod(key, 0o640);
   }
   const svcPort = await freePort();
   const work = join(folder.path, "web");
   await mkdir(work);
-  if (gid !== undefined) await chown(work, Number((await run("id", ["-u", WEB_USER])).stdout), gid);
+  if (uid !== undefined && gid !== undefined) await chown(work, uid, gid);
   let url = "";
+  let port: number | undefined;
   const errorLog = join(work, "error.log");
-  const web = await startPeer(kind, async () => {
-    const port = await freePort();
-    url = `https://localhost:${port}`;
-    const text = (await fromGuide(kind === "nginx" ? "nginx" : "caddyfile"))
-      .replaceAll("/etc/ssl/git-proxy.pem", cert)
-      .replaceAll("/etc/ssl/git-proxy.key", key)
-      .replaceAll("/var/cache/svc", storagePath)
-      .replaceAll("127.0.0.1:8080", `127.0.0.1:${svcPort}`)
-      .replaceAll("THE-SECRET", ACCEL_SECRET);
-    const config = join(work, "config");
-    if (kind === "nginx") {
-      await writeFile(config, nginxText(work, text, port, isRoot));
+  const startWeb = async ({ edit = (text) => text, group: webGroup = WEB_USER }: WebChange): Promise<Peer> =>
+    startPeer(kind, async () => {
+      const own = port ?? (await freePort());
+      url = `https://localhost:${own}`;
+      const guide = (await fromGuide(kind === "nginx" ? "nginx" : "caddyfile"))
+        .replaceAll("/etc/ssl/git-proxy.pem", cert)
+        .replaceAll("/etc/ssl/git-proxy.key", key)
+        .replaceAll("/var/cache/svc", storagePath)
+        .replaceAll("127.0.0.1:8080", `127.0.0.1:${svcPort}`)
+        .replaceAll("THE-SECRET", ACCEL_SECRET);
+      const text = edit(guide);
+      const config = join(work, "config");
+      if (kind === "nginx") {
+        await writeFile(config, nginxText(work, text, own, isRoot ? `user ${WEB_USER} ${webGroup};` : ""));
+        return {
+          command: "nginx",
+          args: ["-c", config, "-p", work, "-e", errorLog, "-g", "daemon off;"],
+          isReady: async () => isReady(url, cert),
+        };
+      }
+      await writeFile(config, caddyText(work, text, own));
+      const args = ["run", "--adapter", "caddyfile", "--config", config];
+      const user = ["--reuid", WEB_USER, "--regid", webGroup, "--clear-groups", "caddy"];
       return {
-        command: "nginx",
-        args: ["-c", config, "-p", work, "-e", errorLog, "-g", "daemon off;"],
+        command: isRoot ? "setpriv" : "caddy",
+        args: isRoot ? [...user, ...args] : args,
+        options: {
+          env: { PATH: process.env["PATH"], HOME: work, XDG_DATA_HOME: work, XDG_CONFIG_HOME: work },
+        },
         isReady: async () => isReady(url, cert),
       };
-    }
-    await writeFile(config, caddyText(work, text, port));
-    const args = ["run", "--adapter", "caddyfile", "--config", config];
-    const user = ["--reuid", WEB_USER, "--regid", WEB_USER, "--clear-groups", "caddy"];
-    return {
-      command: isRoot ? "setpriv" : "caddy",
-      args: isRoot ? [...user, ...args] : args,
-      options: { env: { PATH: process.env["PATH"], HOME: work, XDG_DATA_HOME: work, XDG_CONFIG_HOME: work } },
-      isReady: async () => isReady(url, cert),
-    };
-  });
+    });
+  let web = await startWeb({});
+  port = Number(new URL(url).port);
+  const dataDir = join(folder.path, "data");
+  const settings = {
+    SVC_SERVER_BASE_URL: url,
+    SVC_SERVER_TRUSTED_PROXIES: "127.0.0.1",
+    SVC_SERVER_ACCEL: kind,
+    SVC_SERVER_ACCEL_SECRET: ACCEL_SECRET,
+    SVC_CACHE_STORAGE_PATH: storagePath,
+    SVC_CACHE_ACCEL_GROUP: group,
+    ...env,
+  };
   const svc = await startSvc({
     codeHost,
     port: svcPort,
-    dataDir: join(folder.path, "data"),
-    env: {
-      SVC_SERVER_BASE_URL: url,
-      SVC_SERVER_TRUSTED_PROXIES: "127.0.0.1",
-      SVC_SERVER_ACCEL: kind,
-      SVC_SERVER_ACCEL_SECRET: ACCEL_SECRET,
-      SVC_CACHE_STORAGE_PATH: storagePath,
-      SVC_CACHE_ACCEL_GROUP: group,
-      ...env,
-    },
+    dataDir,
+    env: settings,
   }).catch(async (error: unknown) => {
     await web.stop();
     throw error;
@@ -96,12 +136,44 @@ export async function startAccelStand(
     certificate: cert,
     storagePath,
     webLog: async () => (await readFile(errorLog, "utf8").catch(() => "")) + web.output(),
+    doctor: async (args = [], more = {}, user) => {
+      const environment = {
+        PATH: process.env["PATH"],
+        SVC_DEV_MODE: "true",
+        SVC_DATA_DIR: dataDir,
+        SVC_CACHE_ENABLED: "true",
+        SVC_HOST_URL: codeHost.url,
+        SVC_HOST_API_URL: codeHost.apiUrl,
+        SVC_SERVER_LISTEN: `127.0.0.1:${svcPort}`,
+        ...settings,
+        ...more,
+      };
+      const command = [SVC_LAUNCHER, "doctor", "--json", ...args];
+      const asUser =
+        user === undefined ? [] : ["setpriv", "--reuid", user, "--regid", "nogroup", "--clear-groups"];
+      const [program = "", ...rest] = [...asUser, ...command];
+      const { stdout } = await run(program, rest, { cwd: folder.path, env: environment });
+      const { findings } = JSON.parse(stdout) as { findings: (Finding & { check: string })[] };
+      const found = findings.find(({ check }) => check === "web server in front");
+      if (found === undefined) throw new Error(stdout);
+      return found;
+    },
+    restartWeb: async (change) => {
+      await web.stop();
+      web = await startWeb(change);
+    },
+    stopWeb: async () => void (await web.stop()),
     stop: async () => {
       await svc.stop();
       await web.stop();
       await folder.remove();
     },
   };
+}
+
+/** @param which option of id(1) */
+async function idOf(which: "-u" | "-g"): Promise<number> {
+  return Number((await run("id", [which, WEB_USER])).stdout);
 }
 
 /** The one block of the guide in this language. */
@@ -114,9 +186,9 @@ async function fromGuide(language: string): Promise<string> {
   return block.slice(language.length + 1);
 }
 
-function nginxText(work: string, server: string, port: number, isRoot: boolean): string {
+function nginxText(work: string, server: string, port: number, user: string): string {
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-  return `${isRoot ? `user ${WEB_USER};` : ""}
+  return `${user}
 worker_processes 1;
 pid ${work}/nginx.pid;
 events { worker_connections 512; }

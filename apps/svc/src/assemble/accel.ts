@@ -1,12 +1,19 @@
+import { join } from "node:path";
 import { systemCode, type Logger } from "@devplat/base";
 import { HANDED_FOLDER } from "../cache/responses/response-folders.ts";
 import type { Config } from "../config/schema.ts";
 import { SvcError } from "../errors.ts";
+import { AccelProbe } from "../http/accel/accel-probe.ts";
 import { AccelRefusals } from "../http/accel/accel-refusals.ts";
 import { Accel } from "../http/accel/accel.ts";
 import { groupIdOf } from "../http/accel/group-id.ts";
 import { HandedFiles } from "../http/accel/handed-files.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+
+export interface AccelAssembly {
+  readonly accel: Accel;
+  readonly probe: AccelProbe;
+}
 
 /**
  * Id of the group that may read what is handed over.
@@ -26,7 +33,7 @@ export async function accelGroupId({ cache }: Config): Promise<number | undefine
 }
 
 /**
- * The part that hands stored responses to the proxy in front (`server.accel`).
+ * The parts that hand stored responses to the proxy in front (`server.accel`).
  *
  * @returns undefined if it is not configured
  * @throws SvcError `config_refused`: the group is not known, or the folder cannot be given to it
@@ -36,7 +43,7 @@ export async function assembleAccel(
   storagePath: string,
   metrics: Metrics,
   logger: Logger,
-): Promise<Accel | undefined> {
+): Promise<AccelAssembly | undefined> {
   const { server, cache } = config;
   const { accel_secret: secret } = server;
   if (server.accel === undefined || secret === undefined || !cache.enabled) return undefined;
@@ -55,5 +62,11 @@ export async function assembleAccel(
       { cause: error },
     );
   }
-  return new Accel({ secret, files, refusals: new AccelRefusals({ metrics: metrics.accel, logger }), logger });
+  const accel = new Accel({
+    secret,
+    files,
+    refusals: new AccelRefusals({ metrics: metrics.accel, logger }),
+    logger,
+  });
+  return { accel, probe: new AccelProbe({ accel, folder: join(storagePath, HANDED_FOLDER) }) };
 }

@@ -2,8 +2,8 @@ import { X509Certificate } from "node:crypto";
 import { access, constants, lstat, mkdtemp, readFile, rmdir, stat, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
-import { Findings, flagOf, type Outcome } from "@devplat/cli";
-import { HttpClientError, boundedRequest } from "@devplat/http-client";
+import { Findings, flagOf, textOf, type Options, type Outcome } from "@devplat/cli";
+import { HttpClientError } from "@devplat/http-client";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { formatListen } from "../config/listen.ts";
@@ -13,23 +13,19 @@ import type { CodeHost } from "../code-host/code-host.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../health.ts";
-import { closedFolder } from "../http/accel/group-access.ts";
-import { groupIdOf } from "../http/accel/group-id.ts";
-import { HANDED_FOLDER } from "../cache/responses/response-folders.ts";
 import { TlsIdentities } from "../http/server/tls-identities.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { unusable } from "../storage/migration-state.ts";
 import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
 import { readConfig, type RunCommand } from "./command.ts";
+import { serviceState } from "./service-state.ts";
 
 /** Beginning of the name of a folder that is made and removed as a trial. */
 const TRIAL_FOLDER = ".svc-doctor-";
-/** Milliseconds that the running service gets to answer. */
-const ANSWER_MS = 3000;
 
 /**
  * Looks at everything that the service depends on, and says what is wrong. Exit code 1 if there is a fault. Changes nothing:
- * a folder that it makes as a trial is removed again.
+ * what it makes as a trial is removed again.
  */
 export const doctor: RunCommand = async ({ flags, options }) => {
   const findings = new Findings(faultOf);
@@ -50,11 +46,11 @@ export const doctor: RunCommand = async ({ flags, options }) => {
   if (config !== undefined && flagOf(options, "bucket")) {
     const { examineBucket } = await import("./bucket-findings.ts");
     await examineBucket(config, findings);
-  } else if (config !== undefined) await examine(config, findings);
+  } else if (config !== undefined) await examine(config, findings, options);
   return findings.print(options);
 };
 
-async function examine(config: Config, findings: Findings): Promise<void> {
+async function examine(config: Config, findings: Findings, options: Options): Promise<void> {
   const dataDir = resolve(config.data_dir);
   await findings.attempt("data folder", async () => folderFinding(dataDir));
   await findings.attempt("encryption key", async () => {
@@ -94,7 +90,10 @@ async function examine(config: Config, findings: Findings): Promise<void> {
     return folderFinding(cacheFolder(config));
   });
   if (config.server.accel !== undefined) {
-    await findings.attempt("web server in front", async () => accelFinding(config));
+    const { accelFinding } = await import("./accel-findings.ts");
+    await findings.attempt("web server in front", async () =>
+      accelFinding(config, textOf(options, "accel-url")),
+    );
   }
   await findings.attempt("certificates", async () => certificateFinding(config));
   await findings.attempt("code host", async () =>
@@ -158,28 +157,6 @@ async function folderFinding(folder: string): Promise<Outcome> {
   return existing === folder ? shown : `${shown}, not made yet`;
 }
 
-/** Whether the web server that `server.accel` names can reach the files. The service starts with all but the folders above. */
-async function accelFinding(config: Config): Promise<Outcome> {
-  const { server, cache } = config;
-  if (!cache.enabled) return { warning: "server.accel has no effect without cache.enabled" };
-  const group = cache.accel_group;
-  if (group === undefined) {
-    return { warning: "cache.accel_group is not set: the web server must run as the user of this service" };
-  }
-  const groupId = await groupIdOf(group);
-  if (groupId === undefined)
-    return { fault: `cache.accel_group: there is no group "${group}" on this machine` };
-  const storagePath = cacheFolder(config);
-  const handed = join(storagePath, HANDED_FOLDER);
-  const isMade = (await lstat(handed).catch(() => undefined)) !== undefined;
-  // The service opens its own two folders at its start.
-  const closed = await closedFolder(isMade ? handed : dirname(storagePath), groupId);
-  if (closed === undefined) return `${server.accel} can read ${handed} as a member of the group ${group}`;
-  return {
-    fault: `the group ${group} cannot reach ${handed}, so that clients get 403 or 404: ${closed} is closed to it. Run chmod o+x on it, or use another cache.storage_path`,
-  };
-}
-
 async function certificateFinding({ tls }: Config): Promise<Outcome> {
   const files = tls.certificates.map(({ cert_file, key_file }) => ({
     certFile: cert_file,
@@ -197,23 +174,17 @@ async function certificateFinding({ tls }: Config): Promise<Outcome> {
 
 /** Whether the service runs on this machine, by its own listen address. */
 async function serviceFinding(config: Config): Promise<Outcome> {
-  const address = config.server.listen;
-  if (address.kind !== "tcp") return "listens on a socket file; not asked";
-  const isTls = config.tls.certificates.length > 0;
-  const name = address.host ?? "localhost";
-  const url = `${isTls ? "https" : "http"}://${name.includes(":") ? `[${name}]` : name}:${address.port}/readyz`;
-  const status = await boundedRequest(url, {
-    // The certificate is for the name that users type, not for the loopback address.
-    tls: { rejectUnauthorized: false },
-    timeoutMs: ANSWER_MS,
-    maxBytes: "head only",
-  }).then(
-    (response) => response.status,
-    (error: unknown) => messageOf(error),
-  );
-  if (status === 200) return `running and ready at ${formatListen(address)}`;
-  if (status === "ECONNREFUSED") return { warning: "not running; 'svc serve' starts it" };
-  return { warning: `${url} answers ${status}` };
+  const state = await serviceState(config);
+  switch (state.kind) {
+    case "ready":
+      return `running and ready at ${formatListen(config.server.listen)}`;
+    case "unknown":
+      return "listens on a socket file; not asked";
+    case "stopped":
+      return { warning: "not running; 'svc serve' starts it" };
+    default:
+      return { warning: `${state.url} answers ${state.status}` };
+  }
 }
 
 /** The fault of a proxy is for the administrator of the service. Callers get its code only. */

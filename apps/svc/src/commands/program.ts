@@ -237,7 +237,11 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
   {
     name: "doctor",
     summary: "Look at everything the service depends on; exit code 1 if something is wrong.",
-    options: { json, bucket: flagOption("Probe the bucket and read its manifests instead.") },
+    options: {
+      json,
+      bucket: flagOption("Probe the bucket and read its manifests instead."),
+      "accel-url": textOption("<url>", "Address of the web server in front (default: server.base_url)."),
+    },
     load: async () => (await import("./doctor.ts")).doctor,
   },
   {

@@ -1,6 +1,12 @@
-import { lstat } from "node:fs/promises";
+import { chmod, chown, lstat } from "node:fs/promises";
 import { dirname } from "node:path";
 
+/** Mode of files that are handed over. */
+export const FILE_MODE = 0o640;
+/** Mode of the folder from which they are sent. */
+export const FOLDER_MODE = 0o750;
+/** Mode of the folder above: the group may go through it, and not list it. */
+export const ROOT_MODE = 0o710;
 const GROUP_EXECUTE = 0o010;
 const OTHERS_EXECUTE = 0o001;
 
@@ -18,4 +24,11 @@ export async function closedFolder(folder: string, groupId: number | undefined):
   if (facts === undefined) return undefined;
   const needed = facts.gid === groupId ? GROUP_EXECUTE : OTHERS_EXECUTE;
   return (facts.mode & needed) === 0 ? folder : undefined;
+}
+
+/** Gives a file or folder to a group, with a mode. @throws a system error */
+export async function openToGroup(path: string, groupId: number, mode: number): Promise<void> {
+  const facts = await lstat(path);
+  if (facts.gid !== groupId) await chown(path, -1, groupId);
+  if ((facts.mode & 0o777) !== mode) await chmod(path, mode);
 }

@@ -1,17 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { chmod, chown, link, lstat, mkdir, readdir, unlink } from "node:fs/promises";
+import { link, lstat, mkdir, readdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
+import { FILE_MODE, FOLDER_MODE, ROOT_MODE, openToGroup } from "./group-access.ts";
 
 /** Milliseconds in which one name of a file is given to several requests. */
 const REUSE_MS = 30_000;
 /** Milliseconds after which a name is removed: at least 60 s after the last request that got it. */
 const KEEP_MS = REUSE_MS + 60_000;
-const FILE_MODE = 0o640;
-const FOLDER_MODE = 0o750;
-/** Mode of the folder above: the group may go through it, and not list it. */
-const ROOT_MODE = 0o710;
 /** Maximum files whose name is known. Others get another name. */
 const MAX_NAMES = 10_000;
 
@@ -108,10 +105,4 @@ export class HandedFiles {
       });
     }
   }
-}
-
-async function openToGroup(path: string, groupId: number, mode: number): Promise<void> {
-  const facts = await lstat(path);
-  if (facts.gid !== groupId) await chown(path, -1, groupId);
-  if ((facts.mode & 0o777) !== mode) await chmod(path, mode);
 }

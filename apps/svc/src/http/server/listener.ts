@@ -3,6 +3,7 @@ import { messageOf, type Logger } from "@devplat/base";
 import type { OpenTelemetry } from "../../telemetry/otel.ts";
 import type { Activity } from "../../telemetry/activity.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
+import type { AccelProbe } from "../accel/accel-probe.ts";
 import { answerBusy } from "../request/busy-answer.ts";
 import { ambiguity } from "../request/request-line.ts";
 import { logAccess } from "../request/access-log.ts";
@@ -59,6 +60,8 @@ export interface ListenerOptions {
   readonly git: GitHandler;
   /** Undefined: the API is not proxied. */
   readonly api?: ApiHandler;
+  /** Answers `svc doctor` about the web server in front (`server.accel`). Undefined: it is not configured. */
+  readonly accelProbe?: Pick<AccelProbe, "accepts" | "answer"> | undefined;
   /** Everything on the management surface that is not git, LFS or an archive. */
   readonly management: (request: IncomingMessage, response: ServerResponse) => Promise<void> | void;
   readonly metrics: Metrics;
@@ -132,6 +135,8 @@ export function createListener(options: ListenerOptions): WebServer {
 
 async function route(options: ListenerOptions, context: RequestContext): Promise<void> {
   const { request } = context;
+  const { accelProbe } = options;
+  if (accelProbe?.accepts(request) === true && (await accelProbe.answer(context))) return;
   const url = request.url ?? "";
   const virtualHost = options.virtualHosts.of(request.headers.host, splitTarget(url).path);
   const target = classifyTarget(url, virtualHost, options.hostBasePath ?? "");
