@@ -90,6 +90,13 @@ for (const kind of ["nginx", "caddy"] satisfies AccelKind[]) {
           ?.split(" ")[1] ?? 0,
       );
     };
+    /** The line of a request in the access log. */
+    const logged = async ({ headers }: IncomingMessage): Promise<Record<string, unknown>> => {
+      const id = String(headers["x-request-id"]);
+      const isLine = (line: string): boolean => line.includes(`"${id}"`) && line.includes('"bytes"');
+      await until(() => stand.svc.log().split("\n").slice(0, -1).some(isLine));
+      return JSON.parse(stand.svc.log().split("\n").find(isLine) ?? "{}") as Record<string, unknown>;
+    };
     /** As the web server asks. @returns the value of `X-Accel-Redirect` */
     const askDirectly = async (secret: string | undefined): Promise<string | undefined> => {
       const given = secret === undefined ? {} : { "X-Svc-Accel": secret };
@@ -152,14 +159,13 @@ for (const kind of ["nginx", "caddy"] satisfies AccelKind[]) {
       assert.deepEqual(shown(accelerated.head), shown(own.head));
       assert.equal(accelerated.head.headers["x-svc-cache"], "hit");
       assert.match(String(accelerated.head.headers["x-request-id"]), /^[\w-]{36}$/);
-      const id = String(accelerated.head.headers["x-request-id"]);
-      await stand.svc.logged(new RegExp(`"${id}"`));
-      const line = stand.svc
-        .log()
-        .split("\n")
-        .find((each) => each.includes(id) && each.includes('"bytes"'));
-      const bytes = Number((JSON.parse(line ?? "{}") as { bytes?: number }).bytes);
-      assert.ok(bytes >= whole.length && bytes < whole.length + 2000, String(bytes));
+      const { bytes, sent_by: sender } = await logged(accelerated.head);
+      assert.ok(Number(bytes) >= whole.length && Number(bytes) < whole.length + 2000, String(bytes));
+      assert.equal(sender, "accel");
+      assert.equal((await logged(own.head))["sent_by"], "sendfile");
+      const refs = await begin(`${stand.url}/org/large/info/refs?service=git-upload-pack`, ca, {}, "GET");
+      await finishFetch(refs);
+      assert.equal((await logged(refs))["sent_by"], "svc");
     });
 
     it("Range, conditions, HEAD and GET are answered as without it", async () => {

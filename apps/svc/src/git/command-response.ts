@@ -36,7 +36,7 @@ export class CommandResponse {
     this.#single = single;
     const sink = new ClientSink(context.response);
     this.sink = sink;
-    context.countAlso(() => sink.fileBytes);
+    context.countAlso(() => sink.fileBytes, "sendfile");
   }
 
   get begun(): boolean {
@@ -125,7 +125,7 @@ export class CommandResponse {
   handOver(location: string, bytes: number): void {
     const { context } = this;
     context.concludeCache("hit");
-    context.countAlso(() => bytes);
+    context.countAlso(() => bytes, "accel");
     this.#begun = true;
     this.#waiting = undefined;
     context.response.writeHead(200, {

@@ -23,7 +23,9 @@ export function logAccess(
       complete: context.complete,
       remote: context.remoteAddress,
       principal: principalText(context.principal),
-      ...(options.withCache ? { cache_state: context.cacheState, cache_repo: context.cacheRepo } : {}),
+      ...(options.withCache
+        ? { cache_state: context.cacheState, cache_repo: context.cacheRepo, sent_by: context.sentBy }
+        : {}),
       ...(context.refusedBy === undefined ? {} : { refused_by: context.refusedBy }),
       user_agent: context.shown(request.headers["user-agent"] ?? ""),
     },

@@ -16,6 +16,12 @@ const FAILURES: ReadonlySet<RequestResult> = new Set(["error", "rejected"]);
 /** Characters of a `User-Agent` or path that are kept in a line. */
 const MAX_SHOWN = 300;
 
+/**
+ * Sender of a body: `svc`: this process; `sendfile`: the system, from a stored response; `accel`: the proxy in front, from a
+ * stored response.
+ */
+export type BodySender = "svc" | "sendfile" | "accel";
+
 /** One request and its answer, with what is learnt of them on the way for the log, the metrics and `Server-Timing`. */
 export class RequestContext implements ObservedRequest {
   readonly request: IncomingMessage;
@@ -44,6 +50,7 @@ export class RequestContext implements ObservedRequest {
   readonly #timings: string[] = [];
   readonly #bytes: () => number;
   #more: () => number;
+  #moreBy: BodySender = "svc";
   #expectsContinue: boolean;
   #cacheOutcome: RequestResult | "" = "";
   #cacheCounted = false;
@@ -126,9 +133,15 @@ export class RequestContext implements ObservedRequest {
     return this.#bytes() + this.#more();
   }
 
-  /** Counts bytes that do not go through Node's socket, too. @param bytes of this answer so far */
-  countAlso(bytes: () => number): void {
+  /** Counts bytes that do not go through Node's socket, too. @param bytes of this answer so far. @param sender of them */
+  countAlso(bytes: () => number, sender: Exclude<BodySender, "svc">): void {
     this.#more = bytes;
+    this.#moreBy = sender;
+  }
+
+  /** Who sent the body, or most of it. */
+  get sentBy(): BodySender {
+    return this.#more() > 0 ? this.#moreBy : "svc";
   }
 
   /** Calls back when the response has ended, or immediately if it has already. */
