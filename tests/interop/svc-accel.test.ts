@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFile, readdir, stat } from "node:fs/promises";
+import { chmod, mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -298,6 +298,44 @@ it("X-Accel headers of the code host never reach the web server", async () => {
   } finally {
     await svc.stop();
     hostile.close();
+  }
+});
+
+it("without the group, or without server.accel, files are private again", async () => {
+  const stand = await startAccelStand("nginx", codeHost);
+  const { storagePath } = stand;
+  const mode = async (path: string): Promise<number> => (await stat(join(storagePath, path))).mode & 0o777;
+  const response = `_responses/org/large/${"a".repeat(64)}`;
+  const open = async (): Promise<void> => {
+    await mkdir(join(storagePath, "_responses/org/large"), { recursive: true });
+    await writeFile(join(storagePath, response), "content", { mode: 0o640 });
+    await chmod(join(storagePath, response), 0o640);
+  };
+  const start = async (env: Record<string, string>): Promise<void> => {
+    const svc = await startSvc({
+      codeHost,
+      dataDir: stand.svc.dataDir,
+      env: { SVC_CACHE_STORAGE_PATH: storagePath, ...env },
+    });
+    await svc.stop();
+  };
+  const accel = { SVC_SERVER_ACCEL: "nginx", SVC_SERVER_ACCEL_SECRET: ACCEL_SECRET };
+  try {
+    await stand.svc.addCachedRepository("org", "large");
+    await open();
+    assert.deepEqual([await mode(""), await mode("_accel")], [0o710, 0o750]);
+    const { gid } = await stat(join(storagePath, "_accel"));
+    await stand.svc.stop();
+    await start(accel);
+    assert.deepEqual([await mode(""), await mode("_accel"), await mode(response)], [0o700, 0o700, 0o600]);
+    await start({ ...accel, SVC_CACHE_ACCEL_GROUP: String(gid) });
+    await open();
+    assert.deepEqual([await mode(""), await mode("_accel")], [0o710, 0o750]);
+    await start({});
+    assert.deepEqual([await mode(""), await mode(response)], [0o700, 0o600]);
+    await assert.rejects(stat(join(storagePath, "_accel")), { code: "ENOENT" });
+  } finally {
+    await stand.stop();
   }
 });
 

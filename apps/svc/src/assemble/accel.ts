@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { systemCode, type Logger } from "@devplat/base";
+import { makePrivate } from "../cache/responses/private-files.ts";
 import { HANDED_FOLDER } from "../cache/responses/response-folders.ts";
 import type { Config } from "../config/schema.ts";
 import { SvcError } from "../errors.ts";
@@ -51,6 +52,7 @@ export async function assembleAccel(
   const groupId = await accelGroupId(config);
   const files = new HandedFiles({ storagePath, folderName: HANDED_FOLDER, groupId, logger });
   try {
+    if (groupId === undefined) await makePrivate(storagePath);
     await files.prepare();
   } catch (error) {
     const reason = systemCode(error) ?? "unknown";

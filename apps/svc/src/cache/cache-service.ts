@@ -1,6 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { TimeLimit, type Clock, type Logger } from "@devplat/base";
+import { TimeLimit, exists, type Clock, type Logger } from "@devplat/base";
 import type { MirrorSet, MirrorStorage } from "@devplat/git-mirror";
 import { isStorable, repositoryId, type RepositoryId } from "../access/repository-id.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -62,8 +62,7 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
     const { storagePath, storage, responses, faults, logger } = this.#parts;
     try {
       await mkdir(storagePath, { recursive: true, mode: 0o700 });
-      if (!this.#parts.handsOver)
-        await rm(join(storagePath, HANDED_FOLDER), { recursive: true, force: true });
+      if (!this.#parts.handsOver) await removeHandedFiles(storagePath);
       await storage.removeLeftovers();
       const leftovers = await responses.removeLeftovers();
       if (leftovers > 0) logger.info({ files: leftovers }, "removed leftovers of an interrupted run");
@@ -205,4 +204,13 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
   #repository(owner: string, name: string): CachedRepository {
     return this.#parts.repositories.of(repositoryId(owner, name));
   }
+}
+
+/** Removes what was there for a proxy in front, and makes private what it could read. @throws a system error */
+async function removeHandedFiles(storagePath: string): Promise<void> {
+  const folder = join(storagePath, HANDED_FOLDER);
+  if (!(await exists(folder))) return;
+  const { makePrivate } = await import("./responses/private-files.ts");
+  await makePrivate(storagePath);
+  await rm(folder, { recursive: true, force: true });
 }
