@@ -90,6 +90,22 @@ describe("cleanup", { timeout: 240_000 }, () => {
     assert.ok(size > BLOB_BYTES && size < 1.5 * BLOB_BYTES, `${size}`);
   });
 
+  it("a response larger than the limit is not stored, and the mirror is filled from it", async () => {
+    const limit = { maxCacheSizeMb: (0.5 * BLOB_BYTES) / 2 ** 20 };
+    stand.list("org", "a", limit);
+    await fill("a");
+    assert.deepEqual(await responses(stand, "a"), []);
+    assert.equal(await evicted("a"), 0);
+    assert.equal(stand.cache.stats("org", "a").packs, 1);
+    assert.equal(await stand.metric('svc_cache_fetch_total{result="miss"}'), 1);
+    assert.equal(await stand.metric('svc_cache_fetch_total{result="hit"}'), 3);
+    assert.equal(stand.upstream("fetch"), 1);
+    // With a limit that is large enough, the next response is stored.
+    stand.list("org", "a");
+    await fill("a");
+    assert.equal((await responses(stand, "a")).length, 2);
+  });
+
   it("without a limit nothing is evicted; what drop_unused_after removes is uncounted [svc 4.11]", async () => {
     await fill("a");
     await ageResponses(stand, "a", 1000 * HOUR_MS);

@@ -3,13 +3,12 @@ import type { MirrorStorage, RepositoryId, StorageUsage } from "@devplat/git-mir
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
-import type { CachePolicies, CachePolicy } from "./policy.ts";
+import { responseLimit, type CachePolicies, type CachePolicy } from "./policy.ts";
 import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
 import type { ResponseFacts, ResponseStore } from "./responses/response-store.ts";
 import type { RepositoryReset } from "./repository-reset.ts";
 
-const MEGABYTE = 1024 * 1024;
 /** Milliseconds without a fetch after which a repository's packs may be evicted. A busy fleet fetches within an hour. */
 const IDLE_MIRROR_MS = 3_600_000;
 
@@ -64,14 +63,14 @@ export class Cleanup {
 
   /** Counts the responses of one repository, and evicts those over its limit. Never rejects. */
   async enforce(policy: CachePolicy): Promise<void> {
-    const { owner, name, maxCacheSizeMb } = policy;
+    const { owner, name } = policy;
     const repository = this.#repository(policy);
     if (!isStorable(repository.id)) return;
     try {
       const files = await this.#shelf(repository, policy);
       const oldest = this.#parts.clock.now() - this.#parts.dropUnusedAfterMs;
       for (const file of files) if (file.mtimeMs < oldest) await this.#remove(file);
-      const limit = maxCacheSizeMb === undefined ? Infinity : maxCacheSizeMb * MEGABYTE;
+      const limit = responseLimit(policy);
       let total = this.#bytesOf(repository);
       for (const file of files.filter(({ mtimeMs }) => mtimeMs >= oldest)) {
         if (total <= limit) break;

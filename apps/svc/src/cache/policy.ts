@@ -11,6 +11,13 @@ export interface CachePolicy {
   readonly maxCacheSizeMb: number | undefined;
 }
 
+const MEGABYTE = 1024 * 1024;
+
+/** Maximum bytes of the stored responses of a repository. Infinity: no limit, or it is not listed. */
+export function responseLimit(policy: Pick<CachePolicy, "maxCacheSizeMb"> | undefined): number {
+  return (policy?.maxCacheSizeMb ?? Infinity) * MEGABYTE;
+}
+
 /** The list of cached repositories as the git routes see it. It does no I/O, because every git request reads it. */
 export interface CachePolicies {
   /** Owner and name in any case, without `.git`. Undefined: not listed. */

@@ -282,11 +282,12 @@ export class LeadFetch {
     const record = async (): Promise<void> => {
       const isRepeatable = false;
       const recording = { repository, key, generation, wantedRefs, led, chunks, pending, isRepeatable };
-      const { stored, bytes } = await recorder.record(recording);
+      const { stored, isReadable, bytes } = await recorder.record(recording);
       recorded.resolve(stored);
       forAll?.end(stored);
       place.release();
-      const source = stored && pending !== undefined ? { chunks: () => pending.chunks(bytes) } : undefined;
+      const source =
+        isReadable && pending !== undefined ? { chunks: () => pending.chunks(bytes) } : undefined;
       if (check.complete && check.packStarted) void fill?.complete(source);
       else fill?.cancel();
       led.close();

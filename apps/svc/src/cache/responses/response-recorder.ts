@@ -5,7 +5,7 @@ import type { CachedRepository } from "../cached-repository.ts";
 import type { FetchOutcome } from "../coalescing/coalesced-fetch.ts";
 import type { LedFetch } from "../coalescing/coalesced-fetches.ts";
 import type { FaultLog } from "../fault-log.ts";
-import type { CachePolicies } from "../policy.ts";
+import { responseLimit, type CachePolicies } from "../policy.ts";
 import type { PendingResponse, ResponseStore } from "./response-store.ts";
 
 /** Key of a response that is only read while it is written. */
@@ -27,6 +27,13 @@ export interface Recording {
   readonly pending: PendingResponse | undefined;
   /** Whether the mirror can make the response again. Then it is stored at its second use. */
   readonly isRepeatable: boolean;
+}
+
+export interface Recorded extends FetchOutcome {
+  /** Whether `pending` has the response, until it is closed. */
+  readonly isReadable: boolean;
+  /** Whether requests find it. */
+  readonly stored: boolean;
 }
 
 /** Writes responses to the store while they go to clients. A failure of the store never fails a response. */
@@ -63,26 +70,25 @@ export class ResponseRecorder {
 
   /**
    * Drains a response to its readers and to the store, which keeps it if it is whole and was used before, or cannot be made
-   * again. The caller closes `pending`.
+   * again. One that is larger than the limit of its repository is not kept: the next cleanup would remove it. The caller
+   * closes `pending`.
    */
-  async record(recording: Recording): Promise<FetchOutcome & { readonly stored: boolean }> {
+  async record(recording: Recording): Promise<Recorded> {
     const { repository, key, generation, wantedRefs, led, chunks, pending, isRepeatable } = recording;
     const outcome = await led.fetch.run(chunks, pending);
-    if (pending === undefined) return { ...outcome, stored: false };
+    if (pending === undefined) return { ...outcome, isReadable: false, stored: false };
     if (outcome.diskError !== undefined) {
       this.#parts.faults.once(repository, outcome.diskError, NOT_STORED);
     }
     const isSame = generation === repository.generation && areSameRefs(wantedRefs, led.check.wantedRefs);
     const isKept = key !== undefined && (!isRepeatable || repository.isReused(key));
-    const stored = isKept && outcome.storable && isSame && this.#isListed(repository);
+    // The repository may have been removed from the list during the fetch.
+    const policy = this.#parts.policies.find(repository.id.owner, repository.id.name);
+    const isReadable = isKept && outcome.storable && isSame && policy !== undefined;
+    const stored = isReadable && outcome.bytes <= responseLimit(policy);
     if (stored) await this.#commit(repository, pending, led);
     await pending.discard();
-    return { ...outcome, stored };
-  }
-
-  /** Whether the repository is still listed. It may have been removed from the list during the fetch. */
-  #isListed({ id }: CachedRepository): boolean {
-    return this.#parts.policies.find(id.owner, id.name) !== undefined;
+    return { ...outcome, isReadable, stored };
   }
 
   async #commit(repository: CachedRepository, pending: PendingResponse, led: LedFetch): Promise<void> {

@@ -1,5 +1,5 @@
 import type { RepositoryId } from "../../../access/repository-id.ts";
-import type { CachePolicies } from "../../policy.ts";
+import { responseLimit, type CachePolicies } from "../../policy.ts";
 import type { EpochSource } from "../manifest/epoch-source.ts";
 import type { ManifestStore } from "../manifest/manifest-store.ts";
 import type { Manifest, ManifestResponse, StoredObject } from "../manifest/manifest.ts";
@@ -7,7 +7,6 @@ import { bytesOf, withResponse, withUses, withinLimit, withoutObject } from "./l
 
 /** Milliseconds in which a manifest is not asked for again, so that a miss costs one request for all that follow it. */
 const MISS_MS = 5000;
-const MEGABYTE = 1024 * 1024;
 
 export interface BucketResponsesParts {
   readonly manifests: ManifestStore;
@@ -99,7 +98,7 @@ export class BucketResponses {
 
   /** `max_cache_size_mb`, in bytes. */
   #limitOf({ owner, name }: RepositoryId): number {
-    return (this.#parts.policies.find(owner, name)?.maxCacheSizeMb ?? Infinity) * MEGABYTE;
+    return responseLimit(this.#parts.policies.find(owner, name));
   }
 }
 
