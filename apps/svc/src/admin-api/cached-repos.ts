@@ -40,7 +40,18 @@ export const repositorySchema = z
         })
         .nullable()
         .meta({ description: "Data in the bucket; null: none is configured" }),
-      response_files: z.int(),
+      response_files: z.int().meta({ description: "Stored responses, in both forms" }),
+      response_forms: z
+        .strictObject({
+          framed: z.int().meta({ description: "Responses that are kept as they are sent" }),
+          framed_bytes: z.int().meta({ description: "Their bytes on disk" }),
+          references: z.int().meta({ description: "Responses that refer to a pack of the mirror" }),
+          reference_bytes: z.int().meta({
+            description:
+              "Length of these responses, which counts for the size limit; on disk they take next to nothing",
+          }),
+        })
+        .meta({ description: "Forms in which the responses are stored" }),
       packs: z.int(),
       hits: z.int(),
       misses: z.int(),
@@ -191,6 +202,12 @@ function repositoryView({ stats, ...record }: RepositoryState): z.output<typeof 
       size_bytes: stats.sizeBytes,
       bucket: bucketView(stats.bucket),
       response_files: stats.responseFiles,
+      response_forms: {
+        framed: stats.responseFiles - stats.references,
+        framed_bytes: stats.framedBytes,
+        references: stats.references,
+        reference_bytes: stats.referredBytes,
+      },
       packs: stats.packs,
       hits: stats.hits,
       misses: stats.misses,

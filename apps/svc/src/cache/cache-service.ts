@@ -109,13 +109,22 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
     const { responses, mirrors, faults } = this.#parts;
     const repository = this.#repository(owner, name);
     const { packs, bytes: packBytes } = mirrors.mirrors.figures(repository.id);
-    const { responses: responseFiles, fileBytes } = responses.figures(repository.id);
+    const {
+      responses: files,
+      bytes,
+      fileBytes,
+      references,
+      referredBytes,
+    } = responses.figures(repository.id);
     const { hits, misses, bytesSaved, lastFetchAt } = repository;
     const lastError = faults.lastError(repository);
     return {
       sizeBytes: fileBytes + packBytes,
       bucket: this.#parts.tier?.figures(repository.id),
-      responseFiles,
+      responseFiles: files,
+      references,
+      framedBytes: bytes - referredBytes,
+      referredBytes,
       packs,
       hits,
       misses,

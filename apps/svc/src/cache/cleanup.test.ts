@@ -81,7 +81,7 @@ function playedCleanup(
       figures: ({ name }) => {
         const files = kept.get(name) ?? [];
         const bytes = files.reduce((sum, { size }) => sum + size, 0);
-        return { responses: files.length, bytes, fileBytes: bytes };
+        return { responses: files.length, bytes, fileBytes: bytes, references: 0, referredBytes: 0 };
       },
     },
     storage: {

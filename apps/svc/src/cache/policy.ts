@@ -44,6 +44,12 @@ export interface CacheStats {
   /** Undefined: there is no bucket. */
   readonly bucket: BucketFigures | undefined;
   readonly responseFiles: number;
+  /** Number of them that are references to packs. */
+  readonly references: number;
+  /** Bytes of the responses that are kept framed, as they are sent. */
+  readonly framedBytes: number;
+  /** Bytes of the responses that are kept as references. Their files take next to nothing. */
+  readonly referredBytes: number;
   readonly packs: number;
   readonly hits: number;
   readonly misses: number;

@@ -1,6 +1,6 @@
 import { html, type Html } from "@devplat/web-kit";
 import { DEFAULT_TIMEOUT_SECONDS } from "../../administration/repositories/cached-repositories.ts";
-import type { BucketFigures } from "../../cache/policy.ts";
+import type { BucketFigures, CacheStats } from "../../cache/policy.ts";
 import type { RepositoryState } from "../../administration/repositories/repositories.ts";
 import type { CachedRepositoryRecord } from "../../storage/store.ts";
 import { cacheFigures } from "../common/cache-figures.ts";
@@ -165,7 +165,9 @@ function showRow(record: RepositoryState, { now }: RepositoriesPageOptions): Htm
     <td data-label="On disk" class="nowrap">
       <div>
         ${formatBytes(stats.sizeBytes)}
-        <div class="small muted">${stats.responseFiles} ${stats.responseFiles === 1 ? "file" : "files"}</div>
+        <div class="small muted">
+          ${stats.responseFiles} ${stats.responseFiles === 1 ? "file" : "files"}${showReferences(stats)}
+        </div>
         ${showBucket(stats.bucket)}
       </div>
     </td>
@@ -262,6 +264,12 @@ export function deletePage(record: RepositoryState): Page {
       </form>
     </div>`,
   };
+}
+
+/** Responses that refer to a pack, so that they take no space. */
+function showReferences({ references }: CacheStats): string {
+  if (references === 0) return "";
+  return ` (${references} ${references === 1 ? "reference" : "references"})`;
 }
 
 /** Data of a repository in the bucket, and on its way there. */

@@ -213,10 +213,13 @@ export class FileResponseStore implements LocalResponseStore {
 
   figures(id: RepositoryId): ResponseFigures {
     const sizes = [...this.#knownOf(id).sizes.values()];
+    const references = sizes.filter(({ bytes, fileBytes }) => fileBytes < bytes);
     return {
       responses: sizes.length,
-      bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0),
-      fileBytes: sizes.reduce((sum, { fileBytes }) => sum + fileBytes, 0),
+      bytes: sumOf(sizes, ({ bytes }) => bytes),
+      fileBytes: sumOf(sizes, ({ fileBytes }) => fileBytes),
+      references: references.length,
+      referredBytes: sumOf(references, ({ bytes }) => bytes),
     };
   }
 
@@ -469,6 +472,10 @@ function soundFile(
       ...(plainPath === undefined ? {} : { plain: { path: plainPath, inode } }),
     },
   };
+}
+
+function sumOf<Item>(items: readonly Item[], value: (item: Item) => number): number {
+  return items.reduce((sum, item) => sum + value(item), 0);
 }
 
 async function sizeOf(path: string, facts: Stats, known: KnownSize | undefined): Promise<KnownSize> {

@@ -20,6 +20,7 @@ export interface ResponseStoreSubject {
 }
 
 const KEY = "a".repeat(64);
+const NO_FIGURES = { responses: 0, bytes: 0, fileBytes: 0, references: 0, referredBytes: 0 };
 const OTHER_KEY = "b".repeat(64);
 const ID = repositoryId("Org", "Name");
 
@@ -128,14 +129,14 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
     });
 
     it("lists responses, and knows their number and bytes", async () => {
-      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0, fileBytes: 0 });
+      assert.deepEqual(store.figures(ID), NO_FIGURES);
       await put(ID, KEY, contentOf(1000));
       await put(ID, OTHER_KEY, contentOf(2000));
       const listed = await store.list(ID);
       assert.deepEqual(listed.map(({ name: key }) => key).toSorted(), [KEY, OTHER_KEY]);
       const bytes = listed.reduce((sum, { size }) => sum + size, 0);
       assert.ok(bytes >= 3000);
-      assert.deepEqual(store.figures(ID), { responses: 2, bytes, fileBytes: bytes });
+      assert.deepEqual(store.figures(ID), { ...NO_FIGURES, responses: 2, bytes, fileBytes: bytes });
       assert.deepEqual(await store.repositories(), [{ owner: "org", name: "name" }]);
     });
 
@@ -144,7 +145,7 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       await subject.reopen().remove(ID, KEY);
       assert.equal(store.figures(ID).responses, 1);
       assert.deepEqual(await store.list(ID), []);
-      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0, fileBytes: 0 });
+      assert.deepEqual(store.figures(ID), NO_FIGURES);
     });
 
     it("finds nothing of a repository after all of it is removed, and others stay", async () => {
@@ -153,7 +154,7 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       await put(other, KEY, contentOf(10));
       await store.removeAll(ID);
       assert.equal(await store.open(ID, KEY), undefined);
-      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0, fileBytes: 0 });
+      assert.deepEqual(store.figures(ID), NO_FIGURES);
       await store.settled();
       await (await opened(other, KEY)).close();
       await put(ID, KEY, contentOf(20));
@@ -235,6 +236,8 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
           responses: 1,
           bytes: content.length,
           fileBytes: after!.fileBytes,
+          references: 1,
+          referredBytes: content.length,
         });
         for (const from of [subject.reopen(), store]) {
           const response = await opened(ID, KEY, from);

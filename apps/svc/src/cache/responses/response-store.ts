@@ -140,6 +140,10 @@ export interface ResponseFigures {
   readonly bytes: number;
   /** Sum of {@link ResponseFacts.fileBytes}. */
   readonly fileBytes: number;
+  /** Number of responses that are references to packs of the mirror. */
+  readonly references: number;
+  /** Bytes of the responses that they stand for. */
+  readonly referredBytes: number;
 }
 
 export interface ResponseFacts {
