@@ -8,7 +8,7 @@ import type { SvcError } from "../errors.ts";
 import { makeCacheFolder } from "./make-cache-folder.ts";
 
 describe("makeCacheFolder", () => {
-  it("makes the folder for its owner alone; refuses a path that cannot be one, and names key and reason", async () => {
+  it("makes the folder for its owner alone, and names key and reason if it cannot", async () => {
     const folder = await tempFolder("svc-cache-folder");
     const path = join(folder.path, "a", "b");
     await makeCacheFolder({ cache: { object_bucket: undefined } as Config["cache"] }, path);
