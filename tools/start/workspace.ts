@@ -141,11 +141,9 @@ export const trySheet = {
     { host, repository, isPlaceholder }: StartSettings,
     { svc, agent, data, isListed }: TrySheetParts,
   ): string {
-    const [owner, name] = repository.split("/");
-    const body = JSON.stringify({ owner, name });
     const list = isListed
       ? `rm -rf ${data}/first ${data}/second   # ${repository} is listed since an earlier start`
-      : `curl -sS "$SVC_URL/api/cached-repos" -H "Authorization: Bearer $SVC_TOKEN" -H 'Content-Type: application/json' -d '${body}'`;
+      : `svc repo add ${repository}`;
     return `
 Both are up. In another terminal, in this folder:
 

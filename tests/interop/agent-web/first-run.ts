@@ -12,7 +12,7 @@ import {
 import { AgentHome, USER_POLICY, type RunningDaemon } from "../agent-auth-stand.ts";
 import { DESK, openWatchedPage } from "./watched-page.ts";
 
-const GUIDE = fileURLToPath(new URL("../../../docs/first-five-minutes.md", import.meta.url));
+const GUIDE = fileURLToPath(new URL("../../../docs/agent/first-steps.md", import.meta.url));
 
 /** Longer than anything takes on a loaded machine, in milliseconds. */
 const PATIENCE_MS = 60_000;
