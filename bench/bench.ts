@@ -15,7 +15,7 @@ const MAX_IDLE_LOAD = 0.1;
 
 const HELP = `Usage: npm run bench [-- [NAME ...] [--render] [--help]]
 
-Measure, and write bench/results/. Without a name, all benchmarks run: about an hour and a half.
+Measure, and write bench/results/. Without a name, all benchmarks run, which takes some hours.
   svc        the benchmarks of the table of targets for svc
   --render   write the pages again from the stored figures, without measuring
   ROUNDS=N   environment: runs of each kind, default 5
