@@ -25,6 +25,13 @@ interface Reading {
   readonly ms: number;
 }
 
+interface LogLine {
+  readonly fence: number;
+  readonly state?: string;
+  readonly bytes?: number;
+  readonly duration_ms?: number;
+}
+
 describe("shared fetches of four instances", { timeout: 480_000 }, () => {
   let stand: InstancesStand;
   let instances: Instance[];
@@ -141,6 +148,13 @@ describe("shared fetches of four instances", { timeout: 480_000 }, () => {
       .join("; ");
   };
 
+  /** Log lines of all instances about shared fetches of a repository. */
+  const sharedLines = (name: string): LogLine[] =>
+    instances
+      .flatMap(({ svc }) => svc.log().split("\n"))
+      .filter((line) => line.includes(`"acme/${name}"`) && line.includes('"fence"'))
+      .map((line) => JSON.parse(line) as LogLine);
+
   /** The instance that fetches for the others, and the readings that run. */
   const whileOneLeads = async (
     name: string,
@@ -181,6 +195,13 @@ describe("shared fetches of four instances", { timeout: 480_000 }, () => {
     assert.ok(readings.every(({ status, isWhole }) => status === 200 && isWhole));
     assert.ok(slowest(readings) < limitMs + SLACK_MS, `${slowest(readings)} ms, limit ${limitMs} ms`);
     assert.ok(readings.filter(({ state }) => state === "miss").length <= 1);
+    const others = sharedLines(name).filter((line) => "waited_ms" in line);
+    let made: LogLine[] = [];
+    await until(() => (made = sharedLines(name).filter((line) => "duration_ms" in line)).length > 0);
+    assert.deepEqual([made.length, made[0]?.state], [1, "shared"]);
+    assert.ok(made[0]!.bytes! > PACK_BYTES / 2 && made[0]!.duration_ms! >= fault.delayMs);
+    assert.equal(others.length, INSTANCES - 1, "each of the other instances says once that it waited");
+    assert.ok(others.every(({ fence }) => fence === made[0]?.fence));
     // One that comes a little later is served without the code host, too.
     for (const instance of instances) assert.equal((await read(instance, name, body)).state, "hit");
     assert.equal(upstreamFetches(), 1, await turns());

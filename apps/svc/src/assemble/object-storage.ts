@@ -4,6 +4,7 @@ import type { Clock, Logger } from "@devplat/base";
 import type { BucketReport } from "../cache/object-tier/bucket/bucket-report.ts";
 import type { BucketState } from "../cache/object-tier/bucket/probed-store.ts";
 import { LeaseMaintainer } from "../cache/object-tier/maintenance/lease-maintainer.ts";
+import { SharedFetchReports } from "../cache/object-tier/sharing/shared-fetch-reports.ts";
 import type { Config } from "../config/schema.ts";
 import { hasCommonDatabase, sharesFetches } from "../config/common-database.ts";
 import type { RepositoryEpochs } from "../coordination/repository-epochs.ts";
@@ -68,12 +69,11 @@ export async function assembleObjectStorage(options: ObjectStorageOptions): Prom
     logger,
   });
   const sharing = (): SharingSettings => {
-    const shared = new SharedFetchMetrics(metrics.registry);
     const parts = { store: store.sharedFetches, instance: writer, clock, logger };
     return {
       fetches: new SharedFetches(parts, { waitMs: cache.share_wait_seconds * 1000 }),
       keyOf: (id) => repositoryKey(config.host.url, id),
-      onTurn: (result) => shared.turn(result),
+      reports: new SharedFetchReports(new SharedFetchMetrics(metrics.registry), logger),
       isUsable: () => bucket.report.isUsable,
     };
   };

@@ -54,7 +54,7 @@ export interface ObjectTierSettings {
 }
 
 /** Parts by which instances on one database share their fetches. */
-export type SharingSettings = Pick<InstanceSharingParts, "fetches" | "keyOf" | "onTurn"> & {
+export type SharingSettings = Pick<InstanceSharingParts, "fetches" | "keyOf" | "reports"> & {
   /** Whether the bucket can be used now. */
   readonly isUsable: () => boolean;
 };

@@ -30,6 +30,11 @@ export class LedFetch {
     this.#reporting = this.#report();
   }
 
+  /** Number of the fetch, which tells it from all others. */
+  get fence(): number {
+    return this.#parts.fence;
+  }
+
   /** Whether another instance waits for it. Then it must be uploaded before other things. */
   get isAwaited(): boolean {
     return this.#isAwaited;

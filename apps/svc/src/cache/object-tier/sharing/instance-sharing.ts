@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { TimeLimit, type Clock } from "@devplat/base";
 import type { RepositoryId } from "../../../access/repository-id.ts";
-import type { AloneReason, JoinOptions, SharedFetches } from "../../../coordination/shared-fetches.ts";
+import type { JoinOptions, SharedFetches } from "../../../coordination/shared-fetches.ts";
 import type { BackgroundWork } from "../../background-work.ts";
 import type { FetchForAll, FetchSharing, FetchTurn, FetchTurnOptions } from "../../fetch-sharing.ts";
 import type { MirrorSource } from "../../mirror-source.ts";
@@ -13,9 +13,7 @@ import { RESPONSE_JOB } from "../responses/response-upload.ts";
 import type { UploadJob } from "../uploads/upload-job.ts";
 import type { UploadQueue } from "../uploads/upload-queue.ts";
 import { LedForAll } from "./led-for-all.ts";
-
-/** How a request that needed data of the code host got it, for metrics. */
-export type SharedFetchResult = "led" | "shared" | AloneReason;
+import type { LedFetchReport, SharedFetchReports, SharedFetchResult } from "./shared-fetch-reports.ts";
 
 export interface InstanceSharingParts {
   readonly fetches: Pick<SharedFetches, "join">;
@@ -28,7 +26,7 @@ export interface InstanceSharingParts {
   readonly queue: Pick<UploadQueue, "add" | "hurry" | "ended">;
   /** Whether data can go through the bucket now. */
   readonly isUsable: (id: RepositoryId) => boolean;
-  readonly onTurn: (result: SharedFetchResult) => void;
+  readonly reports: Pick<SharedFetchReports, "turn" | "led">;
   readonly work: Pick<BackgroundWork, "start">;
   readonly clock: Clock;
   /** `cache.object_timeout_seconds`, in milliseconds. */
@@ -85,27 +83,29 @@ export class InstanceSharing implements FetchSharing {
     read: (signal: AbortSignal) => Promise<boolean>,
     lead: (fetch: LedFetchOf) => FetchForAll,
   ): Promise<FetchTurn> {
-    const { fetches, keyOf, epochs, isUsable, onTurn, clock, stopping } = this.#parts;
+    const { fetches, keyOf, epochs, isUsable, reports, clock, stopping } = this.#parts;
     if (!isUsable(id) || stopping.aborted) return ALONE;
     // Data of an earlier epoch was purged.
     const key = `${keyOf(id)} ${epochs.of(id)} ${subject}`;
     const { since = clock.monotonic() } = options;
     const signal = AbortSignal.any([options.signal, stopping]);
     let join: JoinOptions = { ...options, signal, since };
+    const report = (result: SharedFetchResult, fence: number | undefined): void =>
+      reports.turn(id, { result, fence, waitedMs: clock.monotonic() - since });
     try {
       for (;;) {
         const turn = await fetches.join(key, join);
         if (turn.kind === "alone") {
-          onTurn(turn.reason);
+          report(turn.reason, undefined);
           return ALONE;
         }
         if (turn.kind === "lead") {
-          onTurn("led");
+          report("led", turn.fetch.fence);
           return { kind: "lead", fetch: lead(turn.fetch) };
         }
         const { fence } = turn;
         if (await read(signal)) {
-          onTurn("shared");
+          report("shared", fence);
           return { kind: "here", fence };
         }
         join = { ...join, insteadOf: fence };
@@ -122,8 +122,9 @@ export class InstanceSharing implements FetchSharing {
     job: Omit<UploadJob, "epoch">,
     how: { readonly onlyIfAwaited: boolean; readonly isThere: () => boolean },
   ): FetchForAll {
-    const { queue, work, clock, stopping } = this.#parts;
-    return new LedForAll({ fetch, job, queue, work, clock, stopping, ...how });
+    const { queue, work, clock, stopping, reports } = this.#parts;
+    const onEnd = (end: LedFetchReport): void => reports.led(job.id, end);
+    return new LedForAll({ fetch, job, queue, work, clock, stopping, onEnd, ...how });
   }
 
   /** Reads the manifest again. Never rejects: without it the data is not there. */

@@ -4,6 +4,7 @@ import type { BackgroundWork } from "../../background-work.ts";
 import type { FetchForAll } from "../../fetch-sharing.ts";
 import type { UploadJob } from "../uploads/upload-job.ts";
 import type { UploadQueue } from "../uploads/upload-queue.ts";
+import type { LedFetchReport } from "./shared-fetch-reports.ts";
 
 /**
  * Milliseconds after a transfer in which another instance can still ask for its response. Later its mirror is in the bucket
@@ -16,7 +17,7 @@ const MAX_LINGERING = 32;
 const UPLOAD_MS = 60_000;
 
 export interface LedForAllParts {
-  readonly fetch: Pick<LedFetch, "received" | "onAwaited" | "uploading" | "end">;
+  readonly fetch: Pick<LedFetch, "fence" | "received" | "onAwaited" | "uploading" | "end">;
   /** The upload of the data. */
   readonly job: Omit<UploadJob, "epoch">;
   /** Whether it is uploaded only for an instance that waits. Otherwise it is uploaded in any case. */
@@ -26,6 +27,8 @@ export interface LedForAllParts {
   readonly queue: Pick<UploadQueue, "add" | "hurry" | "ended">;
   readonly work: Pick<BackgroundWork, "start">;
   readonly clock: Clock;
+  /** Called at the end if another instance waited. */
+  readonly onEnd: (end: LedFetchReport) => void;
   /** Fires when the service stops. */
   readonly stopping: AbortSignal;
 }
@@ -34,12 +37,15 @@ export interface LedForAllParts {
 export class LedForAll implements FetchForAll {
   static #lingering = 0;
   readonly #parts: LedForAllParts;
+  readonly #startedAt: number;
+  #bytes = 0;
   readonly #awaited = Promise.withResolvers<void>();
   #isAwaited = false;
   #onAwaited: (() => void) | undefined;
 
   constructor(parts: LedForAllParts) {
     this.#parts = parts;
+    this.#startedAt = parts.clock.monotonic();
     parts.fetch.onAwaited(() => {
       this.#isAwaited = true;
       this.#awaited.resolve();
@@ -48,6 +54,7 @@ export class LedForAll implements FetchForAll {
   }
 
   received(bytes: number, expectedBytes?: number): void {
+    this.#bytes = bytes;
     this.#parts.fetch.received(bytes, expectedBytes);
   }
 
@@ -61,20 +68,27 @@ export class LedForAll implements FetchForAll {
   }
 
   giveUp(): void {
-    this.#parts.work.start(this.#parts.fetch.end("failed"));
+    this.#parts.work.start(this.#end("failed"));
   }
 
   async #finish(): Promise<void> {
     const { fetch, job, onlyIfAwaited, isThere, queue, clock, stopping } = this.#parts;
     fetch.uploading();
-    if (onlyIfAwaited && !(await this.#hasWaiting())) return await fetch.end("private");
+    if (onlyIfAwaited && !(await this.#hasWaiting())) return await this.#end("private");
     // Also a job that runs already is repeated: it may have begun before the data was complete.
     queue.add(job);
     if (onlyIfAwaited) queue.hurry(job);
     else void this.#awaited.promise.then(() => queue.hurry(job));
     using limit = new TimeLimit(clock, UPLOAD_MS, stopping);
     const isDone = await queue.ended(job, limit.signal);
-    await fetch.end(isDone && isThere() ? "shared" : "private");
+    await this.#end(isDone && isThere() ? "shared" : "private");
+  }
+
+  async #end(state: LedFetchReport["state"]): Promise<void> {
+    const { fetch, clock, onEnd } = this.#parts;
+    await fetch.end(state);
+    if (!this.#isAwaited) return;
+    onEnd({ fence: fetch.fence, state, bytes: this.#bytes, ms: clock.monotonic() - this.#startedAt });
   }
 
   /** Whether another instance waits, or comes soon. */
