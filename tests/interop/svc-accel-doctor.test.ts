@@ -208,11 +208,8 @@ describe("svc doctor without a way to the web server", { timeout: 240_000 }, () 
       await once(other, "listening");
       const address = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
       const foreign = await stand.doctor(["--accel-url", address]);
-      assert.deepEqual(
-        [foreign.state, /another instance/.test(foreign.detail)],
-        ["fault", true],
-        foreign.detail,
-      );
+      assert.equal(foreign.state, "warning");
+      assert.match(foreign.detail, /^not tried .*does not know the probe .*another instance/);
       await stand.svc.stop();
       const { state, detail } = await stand.doctor();
       assert.equal(state, "warning");

@@ -162,9 +162,9 @@ function faultOf({ config, kind, folder }: Checked, address: string, response: H
     );
   }
   if (headers["content-type"]?.startsWith(PROBLEM_MEDIA_TYPE) === true || status === 421) {
-    return fault(
-      `the service behind ${address} does not know the probe in ${folder} (${status}): it is another instance, uses another cache folder, or was started before server.accel was set`,
-    );
+    // Behind a load balancer, other instances answer, too.
+    const reason = `the service behind ${address} does not know the probe in ${folder} (${status}): it is another instance, uses another cache folder, or was started before server.accel was set. Give the address of the web server of this machine with --accel-url`;
+    return { kind: "untried", reason };
   }
   if (NO_SERVICE.has(status)) {
     return fault(
