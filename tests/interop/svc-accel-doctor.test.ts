@@ -193,6 +193,11 @@ for (const kind of ["nginx", "caddy"] satisfies AccelKind[]) {
       assert.deepEqual(await known.json(), { refused: "missing" });
       const posted = await fetch(`${stand.svc.url}${PROBE_PATH}${name}`, { method: "POST" });
       assert.equal(posted.status, 404);
+      // The next doctor removes what one left behind that was killed, and nothing else.
+      await utimes(join(handed(), name), new Date(0), new Date(0));
+      await writeFile(join(handed(), `probe-${"1".repeat(32)}`), "of another doctor");
+      assert.equal((await stand.doctor()).state, "ok");
+      assert.deepEqual((await readdir(handed())).toSorted(), ["0".repeat(32), `probe-${"1".repeat(32)}`]);
     });
   });
 }

@@ -53,7 +53,12 @@ describe("a response that was used once", { timeout: 240_000 }, () => {
 
   it("is kept as a reference, and comes back byte for byte, in both forms", async () => {
     const { fetch, first, files, stats, gauge } = await usedOnce();
-    assert.equal(stats().responseFiles, 1);
+    const forms = (): unknown => {
+      const { responseFiles, references, referredBytes, framedBytes } = stats();
+      return { responseFiles, references, referredBytes, isFramed: framedBytes > first.body.length };
+    };
+    const { length: referredBytes } = first.body;
+    assert.deepEqual(forms(), { responseFiles: 1, references: 1, referredBytes, isFramed: false });
     assert.ok(stats().sizeBytes < 1.2 * PACK_BYTES, "one copy on the disk");
     await stand.cache.cleanup();
     assert.ok((await gauge()) >= first.body.length, "it counts as the response");
@@ -64,6 +69,7 @@ describe("a response that was used once", { timeout: 240_000 }, () => {
     await until(async () => (await files())[0]! > first.body.length);
     await stand.cache.settled();
     assert.ok(stats().sizeBytes > 1.9 * PACK_BYTES);
+    assert.deepEqual(forms(), { responseFiles: 1, references: 0, referredBytes: 0, isFramed: true });
     assert.ok((await fetch()).body.equals(first.body));
   });
 

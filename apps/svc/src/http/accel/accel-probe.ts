@@ -4,10 +4,8 @@ import { join } from "node:path";
 import type { RequestContext } from "../request/request-context.ts";
 import { SANDBOX_HEADERS } from "../request/text-answer.ts";
 import { ACCEL_LOCATION, type Accel } from "./accel.ts";
-import { PROBE_NAME, PROBE_PATH, type ProbeResult } from "./probe-file.ts";
+import { PROBE_MS, PROBE_NAME, PROBE_PATH, type ProbeResult } from "./probe-file.ts";
 
-/** Milliseconds in which a probe file counts. `svc doctor` removes it after its one request, or dies. */
-const PROBE_MS = 60_000;
 /** A path as the doctor asks, or as a web server that has no such internal location passes it on. */
 const PROBE_REQUEST = new RegExp(`^(${PROBE_PATH}|${ACCEL_LOCATION})(${PROBE_NAME.source.slice(1, -1)})$`);
 
