@@ -5,6 +5,8 @@ import { after, before, describe, it } from "node:test";
 import {
   SVC_LAUNCHER,
   run,
+  startPostgres,
+  startS3Proxy,
   startVersityGateway,
   tempFolder,
   type TempFolder,
@@ -74,6 +76,39 @@ describe("svc doctor --bucket", () => {
       of("bucket")?.detail ?? "",
       /cannot be used: the credentials lack the permissions s3:PutObject/,
     );
+  });
+
+  it("names the conditions that the bucket ignores, and ends with code 1", async () => {
+    const proxy = await startS3Proxy(server.endpoint);
+    try {
+      proxy.inject(["put", "complete", "delete"], { withoutConditions: server });
+      const { code, of } = await report({ SVC_CACHE_OBJECT_ENDPOINT: proxy.endpoint });
+      assert.equal(code, 1);
+      assert.deepEqual(of("put with If-Match")?.state, "fault");
+      assert.match(of("bucket")?.detail ?? "", /does not honour conditions .*database\.driver: postgres/);
+    } finally {
+      await proxy.stop();
+    }
+  });
+
+  it("a common Postgres replaces these conditions: they are warnings", async () => {
+    const [proxy, postgres] = await Promise.all([startS3Proxy(server.endpoint), startPostgres()]);
+    try {
+      proxy.inject(["put", "complete", "delete"], { withoutConditions: server });
+      const environment = {
+        SVC_CACHE_OBJECT_ENDPOINT: proxy.endpoint,
+        SVC_DATABASE_DRIVER: "postgres",
+        SVC_DATABASE_DSN: await postgres.createDatabase(),
+      };
+      assert.equal((await svc(environment, "migrate")).code, 0);
+      const { code, of } = await report(environment);
+      assert.equal(of("put with If-Match")?.state, "warning");
+      assert.equal(of("bucket")?.detail, "can be used; the database names the manifests");
+      assert.equal(of("manifests")?.detail, "0 of 0 cached repositories have one");
+      assert.equal(code, 0);
+    } finally {
+      await Promise.all([proxy.stop(), postgres.stop()]);
+    }
   });
 
   it("says that no bucket is set", async () => {
