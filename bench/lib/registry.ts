@@ -102,7 +102,7 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   },
   object: {
     measures: "a bucket behind the cache, against the local disk",
-    took: "not recorded",
+    took: "1 round: 3 min",
     load: () => import("../e2e/object.ts"),
     code: [...SERVING, "apps/svc/src/cache/object-tier", "packages/object-store/src"],
   },

@@ -68,7 +68,7 @@ export function pageOf(report: StoredReport): string {
   const lines = [
     `# ${report.title}`,
     "",
-    report.method,
+    report.method.replace(/\b1 rounds\b/, "1 round"),
     "",
     `Machine: ${machineText(report.machine)}. Measured on ${report.measured_at.slice(0, 10)}.${codeText(report.code)} Each value is the median of its runs. If the runs differed, the range is in brackets.`,
     "",
