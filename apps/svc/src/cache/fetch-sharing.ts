@@ -1,4 +1,5 @@
 import type { RepositoryId } from "../access/repository-id.ts";
+import type { JoinOptions } from "../coordination/shared-fetches.ts";
 
 /** A fetch from the code host that this instance makes for all instances. Its caller must complete it or give it up. */
 export interface FetchForAll {
@@ -24,18 +25,8 @@ export type FetchTurn =
   | { readonly kind: "here"; readonly fence: number }
   | { readonly kind: "alone" };
 
-export interface FetchTurnOptions {
-  /** Ends the wait. The promise rejects with its reason. */
-  readonly signal: AbortSignal;
-  /** Beginning of the request, in `clock.monotonic()`. Its whole wait is limited. Default: now. */
-  readonly since?: number;
-  /** Milliseconds to wait. Default: `cache.share_wait_seconds`. */
-  readonly waitMs?: number;
-  /** Fence of a turn whose data could not be read. */
-  readonly insteadOf?: number | undefined;
-  /** Called when another instance has received the first bytes. */
-  readonly onBegun?: () => void;
-}
+/** `since`: beginning of the request, whose whole wait is limited. `insteadOf`: fence of a turn whose data could not be read. */
+export type FetchTurnOptions = JoinOptions;
 
 /** Decides which instance fetches data from the code host that several of them need. */
 export interface FetchSharing {
