@@ -1,4 +1,6 @@
+import assert from "node:assert/strict";
 import { chmod, cp, mkdir, open, readFile, rm, stat, symlink, truncate, utimes } from "node:fs/promises";
+import { run } from "@devplat/testkit";
 
 /** One way in which a disk, or a person, damages a file. */
 export interface Damage {
@@ -50,6 +52,15 @@ export const folder: Damage = {
   apply: async (path) => {
     await rm(path);
     await mkdir(path);
+  },
+};
+
+/** To open it waits for a writer, unless the reader says that it does not wait. */
+export const pipe: Damage = {
+  name: "a pipe in its place",
+  apply: async (path) => {
+    await rm(path);
+    assert.equal((await run("mkfifo", [path])).code, 0);
   },
 };
 

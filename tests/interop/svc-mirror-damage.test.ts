@@ -8,6 +8,7 @@ import {
   flip,
   folder,
   missing,
+  pipe,
   swapped,
   truncated,
   unreadable,
@@ -82,6 +83,7 @@ describe("a damaged file of a mirror", () => {
     truncated,
     missing,
     folder,
+    pipe,
     unreadable,
     swapped(async () => join(other, await path(other))),
   ];
@@ -150,7 +152,7 @@ describe("a damaged file of a mirror", () => {
     {
       file: "checked.json",
       path: at("checked.json"),
-      damages: [flip("it", () => 30), truncated, folder],
+      damages: [flip("it", () => 30), truncated, folder, pipe],
       outcome: "may stay",
     },
   ];

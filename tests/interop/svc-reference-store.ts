@@ -30,6 +30,7 @@ export function openStore(folder: string): FileResponseStore {
     slices: new Slices(),
     faults: new FaultLog(createLogger({ destination: { write: () => undefined } })),
     clock: systemClock,
+    packSuspected: () => undefined,
     stopping: new AbortController().signal,
   });
 }

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { chmod, readFile, readdir, writeFile } from "node:fs/promises";
+import { chmod, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { FetchResponseWalker, ProtocolError } from "@devplat/git-protocol";
 import { git, repositories } from "@devplat/testkit";
-import { contentOf, startStand, type Stand } from "./svc-git-stand.ts";
+import { flip } from "./damage-kinds.ts";
+import { command, contentOf, startStand, type Stand } from "./svc-git-stand.ts";
 
 /** Flips a bit in the middle of a file. */
 async function damage(path: string): Promise<void> {
@@ -75,7 +77,7 @@ describe("a damaged pack while the service runs", () => {
       assert.equal(result.code, 0, result.stderr);
       await next.cache.settled();
       // The delta that is missing, and what is new.
-      const { bytesOut } = stand.codeHost.calls.filter(({ command }) => command === "fetch").at(-1)!;
+      const { bytesOut } = stand.codeHost.calls.filter((call) => call.command === "fetch").at(-1)!;
       assert.ok(bytesOut < 10_000, `a delta: ${bytesOut} bytes`);
       assert.equal(await contentOf(next.folder("fourth")), await contentOf(path));
       await git(["-C", store, "fsck", "--full", "--strict"]);
@@ -113,4 +115,41 @@ describe("a damaged pack while the service runs", () => {
     await clone("served-fourth", ["--bare", "--filter=blob:limit=1m"]);
     assert.equal(await contentOf(stand.folder("served-fourth")), await contentOf(path));
   });
+
+  it("behind a reference to it breaks off one response; the next one is right", async () => {
+    const { path } = await stand.codeHost.addRepository("org", "referred", {
+      build: (dir) => repositories.bigBlobs(dir, { blobs: 8, bytes: 2 ** 20 }),
+    });
+    stand.list("org", "referred");
+    await stand.post("org/referred", command("ls-refs", ["ref-prefix refs/heads/"]));
+    const oid = await git(["-C", path, "rev-parse", "refs/heads/main"]);
+    const fetch = command("fetch", ["no-progress", "ofs-delta", `want ${oid}`, "done"]);
+    const { body: first } = await stand.post("org/referred", fetch);
+    await stand.cache.settled();
+    const responses = join(stand.storagePath, "_responses", "org", "referred");
+    const [name = ""] = (await readdir(responses)).filter((each) => /^[0-9a-f]{64}$/.test(each));
+    assert.ok((await stat(join(responses, name))).size < 64 * 1024, "it is a reference");
+    const packs = join(stand.storagePath, "org", "referred.git", "objects", "pack");
+    const [pack = ""] = (await readdir(packs)).filter((each) => each.endsWith(".pack"));
+    await flip("its middle", (bytes) => bytes.length >> 1).apply(join(packs, pack));
+    // The client tries again at once.
+    const answers = [await stand.post("org/referred", fetch), await stand.post("org/referred", fetch)];
+    const [broken, next] = answers.map(({ body }) => packOf(body)) as [Buffer, Buffer];
+    assert.ok(packOf(first).subarray(0, broken.length).equals(broken), "no wrong byte");
+    assert.ok(next.equals(packOf(first)), "the next response is right");
+    await stand.cache.settled();
+    assert.ok(packOf((await stand.post("org/referred", fetch)).body).equals(packOf(first)));
+    assert.deepEqual(await readdir(packs).catch(() => []), [], "the pack is quarantined");
+  });
 });
+
+/** The bytes of the pack in a response, up to where it breaks off. */
+function packOf(body: Buffer): Buffer {
+  const parts: Buffer[] = [];
+  try {
+    new FetchResponseWalker({ pack: (bytes) => parts.push(Buffer.from(bytes)) }).push(body);
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+  }
+  return Buffer.concat(parts);
+}

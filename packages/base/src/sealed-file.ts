@@ -1,9 +1,12 @@
 import { createHash } from "node:crypto";
+import { constants } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { writeAtomically } from "./atomic-file.ts";
 import { ifExists } from "./if-exists.ts";
 import { isUnreadable } from "./file-damage.ts";
 
+/** Without O_NONBLOCK a pipe in place of the file would block without end. Windows does not have it. */
+const READ_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 /** Key of the digest. */
 const DIGEST = "sha256";
 
@@ -21,7 +24,7 @@ export async function writeSealed(path: string, content: object): Promise<void> 
 export async function readSealed(path: string): Promise<unknown> {
   let value: unknown;
   try {
-    const text = await ifExists(readFile(path, "utf8"));
+    const text = await ifExists(readFile(path, { encoding: "utf8", flag: READ_FLAGS }));
     if (text === undefined) return undefined;
     value = JSON.parse(text);
   } catch (error) {

@@ -1,5 +1,6 @@
 export * from "./errors.ts";
 export { hashObject, oidBytes, typeName, typeNumber } from "./object-format.ts";
+export { READ_FLAGS } from "./read-file.ts";
 export type { ObjectType } from "./object-format.ts";
 export type { Oid } from "./oid.ts";
 export { ObjectDatabase } from "./object-database.ts";

@@ -6,6 +6,7 @@ import { typeNumber, type ObjectType } from "./object-format.ts";
 import type { RawObject } from "./pack/base-cache.ts";
 import type { Oid } from "./oid.ts";
 import { MAX_READ_OBJECT_BYTES } from "./pack/pack-reader.ts";
+import { READ_FLAGS } from "./read-file.ts";
 
 /** Path of a loose object, as stock git names it. */
 export function loosePath(objectsFolder: string, oid: Oid): string {
@@ -22,7 +23,7 @@ export function readLooseObject(objectsFolder: string, oid: Oid): RawObject | un
   const path = loosePath(objectsFolder, oid);
   let packed: Buffer;
   try {
-    packed = readFileSync(path);
+    packed = readFileSync(path, { flag: READ_FLAGS });
   } catch (error) {
     if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) {
       return undefined;

@@ -1,14 +1,29 @@
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { GitStoreError } from "./errors.ts";
 
 /** Maximum bytes of one readSync call on Linux (2^31 - 4096). */
 const MAX_READ_BYTES = 0x7fff_f000;
 
+/** Flags of open(2) to read a file. Without O_NONBLOCK to open a pipe waits for its writer, and stops the whole thread. */
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+
+/**
+ * Opens a file for reading. The caller must close it.
+ *
+ * @throws {GitStoreError} `corrupt_repository`: there is something else, such as a folder or a pipe; system errors
+ */
+export function openFile(path: string): { readonly fd: number; readonly size: number } {
+  const fd = openSync(path, READ_FLAGS);
+  const facts = fstatSync(fd);
+  if (facts.isFile()) return { fd, size: facts.size };
+  closeSync(fd);
+  throw new GitStoreError("corrupt_repository", `open ${path}: it is not a file`, { path });
+}
+
 /** Reads a complete file into memory that worker threads can share. */
 export function readShared(path: string): Buffer {
-  const fd = openSync(path, "r");
+  const { fd, size } = openFile(path);
   try {
-    const size = fstatSync(fd).size;
     const bytes = Buffer.from(new SharedArrayBuffer(size));
     readExactly(fd, bytes, 0, path);
     return bytes;

@@ -162,6 +162,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     hostUrl,
     slices,
     faults,
+    packSuspected: (id) => mirrorFaults.suspect(repositories.of(id)),
     clock,
     stopping: stopping.signal,
     separateTrailers: settings.handsOver === true,

@@ -117,6 +117,11 @@ export class GitCache {
     this.#parts.metrics.bytesSent(source, bytes);
   }
 
+  /** Counts the bytes of a response that did not reach its end: the client left, or stored data is damaged. */
+  cutOff(source: ByteSource, bytes: number): void {
+    this.#parts.metrics.bytesSent(source, bytes);
+  }
+
   async #plan(job: WaitingJob): Promise<PlannedFetch> {
     const { responses, idle, fetches, lead, metrics, clock, rules } = this.#parts;
     const { repository, gone, authorization } = job;

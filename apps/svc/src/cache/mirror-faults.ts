@@ -39,7 +39,12 @@ export class MirrorFaults {
     });
   }
 
-  /** Starts a check of the mirror in the background, because a pack could not be received. */
+  /** Whether a check of the mirror runs. Until it ends, no response should be made from it. */
+  isSuspected({ id }: CachedRepository): boolean {
+    return this.#repairs.isSuspected(id);
+  }
+
+  /** Starts a check of the mirror in the background, because a pack could not be received or read. */
   suspect({ id }: CachedRepository): void {
     // The next request for the repository gets the error of opening it.
     this.#repairs.suspect(id).catch(() => undefined);

@@ -136,6 +136,7 @@ export class MirrorResponses implements ObjectLookup {
     const { repository, fetch, format } = job;
     if (fetch === undefined || !isStorable(repository.id)) return { kind: "none" };
     const { responder, filler, threads, faults, source } = this.#parts;
+    if (faults.isSuspected(repository)) return { kind: "failed" };
     const { id, tips } = repository;
     const onLateFailure = (error: unknown): void => void faults.failed(repository, error);
     const request: MirrorRequest = { id, fetch, format, tips, onLateFailure };

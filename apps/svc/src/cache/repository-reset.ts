@@ -75,6 +75,7 @@ export class RepositoryReset implements RefObserver {
   /** Prevents that responses which began before are stored or shared after this. */
   async removeResponses(repository: CachedRepository): Promise<void> {
     repository.generation++;
+    repository.uses.clear();
     if (isStorable(repository.id)) await this.#parts.responses.removeAll(repository.id);
   }
 }

@@ -213,6 +213,7 @@ export class FetchCommand {
       return true;
     } catch (error) {
       this.#count(call, isGone(error) ? "hit" : "error");
+      this.#options.cache.cutOff(file.source ?? "response", call.request.context.bytes);
       if (!(error instanceof StoredDataDamaged)) throw error;
       await response.sink.fail(errorPacket(OWN_FAULT, response.inPack || sender.inPackfile));
       return false;
@@ -243,17 +244,13 @@ export class FetchCommand {
     const { response, request } = call;
     const { reader } = plan;
     const result = plan.kind === "lead" ? plan.result : "hit";
+    const source = plan.kind === "lead" ? plan.source : "response";
     const hasFailed = plan.kind === "lead" ? plan.failed : () => false;
     const sender = new ResponseSender(response.sink);
     try {
       const bytes = await sender.coalesced(reader, () => response.beginOwn(hasFailed() ? "error" : result));
       request.context.delivered = true;
-      this.#options.cache.counted(
-        call.repository,
-        result,
-        plan.kind === "lead" ? plan.source : "response",
-        bytes,
-      );
+      this.#options.cache.counted(call.repository, result, source, bytes);
       this.#count(call, hasFailed() ? "error" : result);
       return true;
     } catch (error) {
@@ -263,6 +260,7 @@ export class FetchCommand {
         error instanceof ResponseCut && error.cause instanceof AccessEnded ? error.cause : undefined;
       const failure = ended !== undefined && isRefusal(ended.status) ? "rejected" : "error";
       this.#count(call, left ? result : failure);
+      this.#options.cache.cutOff(source, request.context.bytes);
       if (left) throw new GitError("client_gone", 499, "the client left");
       if (!(error instanceof ResponseCut)) throw error;
       if (error.isOwn) {

@@ -2,7 +2,7 @@ import { open, rename, stat, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ifExists, folderNames } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
-import { Repository } from "@devplat/git-store";
+import { READ_FLAGS, Repository } from "@devplat/git-store";
 import type {
   RepairResult,
   RepositoryStorage,
@@ -103,7 +103,7 @@ export class FileRepositoryStorage implements RepositoryStorage {
 
   async openPack(name: string): Promise<FileHandle | undefined> {
     if (!PACK_NAME.test(name)) return undefined;
-    return await ifExists(open(join(this.#path, "objects", "pack", `${name}.pack`), "r"));
+    return await ifExists(open(join(this.#path, "objects", "pack", `${name}.pack`), READ_FLAGS));
   }
 
   async usage(): Promise<StorageUsage> {

@@ -1,6 +1,13 @@
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { GitStoreError, type Lock, type PreparedRepack, type Ref, type Repository } from "@devplat/git-store";
+import {
+  GitStoreError,
+  READ_FLAGS,
+  type Lock,
+  type PreparedRepack,
+  type Ref,
+  type Repository,
+} from "@devplat/git-store";
 import { discardRepack, publishRepack } from "@devplat/git-store/repack";
 import { FillJournal } from "./fill-journal.ts";
 import { RetainedRefs } from "./retained-refs.ts";
@@ -113,7 +120,10 @@ interface State {
 
 async function stateOf({ path }: Repository): Promise<State> {
   const packs = (await readdir(join(path, "objects", "pack"))).filter((file) => file.endsWith(".idx"));
-  return { refs: await readFile(join(path, "packed-refs"), "latin1"), packs: packs.toSorted().join(" ") };
+  return {
+    refs: await readFile(join(path, "packed-refs"), { encoding: "latin1", flag: READ_FLAGS }),
+    packs: packs.toSorted().join(" "),
+  };
 }
 
 function same(a: State, b: State): boolean {

@@ -14,6 +14,7 @@ export class Repairs {
   readonly #running = new Map<string, Promise<void>>();
   readonly #repaired: BoundedMap<string, true>;
   readonly #searched: BoundedMap<string, true>;
+  readonly #searching = new Set<string>();
 
   constructor(mirrors: Mirrors, clock: Clock) {
     this.#mirrors = mirrors;
@@ -37,7 +38,17 @@ export class Repairs {
   async suspect(id: RepositoryId): Promise<void> {
     if (this.#searched.get(id.key) === true) return;
     this.#searched.set(id.key, true);
-    if (await this.#mirrors.of(id).isDamaged()) await this.repair(id);
+    this.#searching.add(id.key);
+    try {
+      if (await this.#mirrors.of(id).isDamaged()) await this.repair(id);
+    } finally {
+      this.#searching.delete(id.key);
+    }
+  }
+
+  /** Whether a search for damage runs. Until it ends, no response should be made from the mirror. */
+  isSuspected({ key }: RepositoryId): boolean {
+    return this.#searching.has(key);
   }
 
   /** Waits for repairs in progress. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import type { ObjectFormat } from "@devplat/git-protocol";
-import { oidBytes } from "@devplat/git-store";
+import { READ_FLAGS, oidBytes } from "@devplat/git-store";
 
 /** Bytes of one read. */
 const READ_BYTES = 1024 * 1024;
@@ -24,7 +24,8 @@ export async function compareChecksums({ packs, format }: ChecksumJob): Promise<
 
 /** Whether the hash at the end of a file is the hash of all bytes before it. */
 export async function matchesChecksum(path: string, format: ObjectFormat): Promise<boolean> {
-  const handle = await open(path);
+  // A pipe without a writer ends at once.
+  const handle = await open(path, READ_FLAGS);
   try {
     const hash = createHash(format);
     const trailer = Buffer.alloc(oidBytes(format));

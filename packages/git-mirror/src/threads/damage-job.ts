@@ -3,7 +3,14 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
-import { ObjectDatabase, Pack, ReachabilityIndex, oidBytes, GitStoreError } from "@devplat/git-store";
+import {
+  ObjectDatabase,
+  Pack,
+  READ_FLAGS,
+  ReachabilityIndex,
+  oidBytes,
+  GitStoreError,
+} from "@devplat/git-store";
 import { checkPackConnected } from "@devplat/git-store/connectivity";
 import { isUnreadable } from "@devplat/base/file-damage";
 import { matchesChecksum } from "./checksum-job.ts";
@@ -59,7 +66,7 @@ export async function findDamage({ path, format }: DamageJob): Promise<DamageRep
 async function openSound(path: string, format: ObjectFormat, id: number): Promise<Pack | undefined> {
   try {
     if (!(await matchesChecksum(`${path}.pack`, format))) return undefined;
-    const index = readFileSync(`${path}.idx`);
+    const index = readFileSync(`${path}.idx`, { flag: READ_FLAGS });
     const end = index.length - oidBytes(format);
     if (end < 0 || !createHash(format).update(index.subarray(0, end)).digest().equals(index.subarray(end))) {
       return undefined;

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { closeSync } from "node:fs";
 import { basename } from "node:path";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
@@ -8,7 +8,7 @@ import { decodePackHeader, PACK_HEADER_BYTES } from "./pack-entry.ts";
 import { PackIndex } from "./pack-index.ts";
 import { PackOrder } from "./pack-order.ts";
 import type { PagedFile } from "./page-cache.ts";
-import { readExactly } from "../read-file.ts";
+import { openFile, readExactly } from "../read-file.ts";
 
 /** A pack in a form that `postMessage` sends to a worker thread without copying its tables. */
 export interface SharedPack {
@@ -92,9 +92,8 @@ export class Pack implements PagedFile {
     id: number,
     tables: (size: number, fd: number) => { index: PackIndex; order: PackOrder },
   ): Pack {
-    const fd = openSync(path, "r");
+    const { fd, size } = openFile(path);
     try {
-      const { size } = fstatSync(fd);
       const { index, order } = tables(size, fd);
       return new Pack(id, fd, path, size, index, order);
     } catch (error) {

@@ -14,6 +14,7 @@ import { decodeLayer, type Layer } from "./layer-file.ts";
 import { ObjectNumbers, type NumberedPack } from "./object-numbers.ts";
 import { ObjectTypes } from "./object-types.ts";
 import type { Steps } from "../slices.ts";
+import { READ_FLAGS } from "../read-file.ts";
 
 /** Memory limits of an {@link ObjectGraph}. */
 export interface ObjectGraphOptions {
@@ -141,7 +142,7 @@ export class ObjectGraph {
   /** Reads an index file. Returns undefined when it is missing or damaged, because index files only save time. */
   #readIndex<T>(path: string, decode: (bytes: Buffer) => T): T | undefined {
     try {
-      return decode(readFileSync(path));
+      return decode(readFileSync(path, { flag: READ_FLAGS }));
     } catch (error) {
       const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
       if (!isMissing) this.damagedFiles.add(path);

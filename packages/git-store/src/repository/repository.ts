@@ -12,7 +12,11 @@ import { acquireLock, type Lock, type LockOptions } from "./lock-file.ts";
 import { formatPackedRefs, parsePackedRefs, type Ref } from "./packed-refs.ts";
 import { checkRefName, isRefName } from "./ref-name.ts";
 import { removePack } from "./remove-pack.ts";
+import { READ_FLAGS } from "../read-file.ts";
 import { replaceFile } from "./replace-file.ts";
+
+/** A pipe in place of a file is read as an empty file. */
+const READ_OPTIONS = { encoding: "utf8", flag: READ_FLAGS } as const;
 
 /** Target of HEAD: a ref, which need not exist, or a commit. */
 export type Head = { readonly ref: string } | { readonly oid: Oid };
@@ -97,7 +101,7 @@ export class Repository {
 
   /** @throws {GitStoreError} `corrupt_repository` */
   async head(): Promise<Head> {
-    const text = (await readFile(join(this.path, "HEAD"), "utf8")).trimEnd();
+    const text = (await readFile(join(this.path, "HEAD"), READ_OPTIONS)).trimEnd();
     const ref = /^ref:\s*(.*)$/su.exec(text)?.[1];
     if (ref !== undefined && isRefName(ref)) return { ref };
     if (isOid(text, this.format)) return { oid: text };
@@ -243,7 +247,7 @@ async function exists(path: string): Promise<boolean> {
 
 async function readOptional(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, "utf8");
+    return await readFile(path, READ_OPTIONS);
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;

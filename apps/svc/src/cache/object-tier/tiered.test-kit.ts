@@ -85,6 +85,7 @@ export function openTestTier(options: TestTierOptions): TestTier {
     packs: { openPack: async (_id, name) => ifExists(open(join(path, `${name}.pack`), "r")) },
     stopping: stopping.signal,
     faults,
+    packSuspected: () => undefined,
     clock,
   });
   const policy = { maxCacheSizeMb: options.maxCacheSizeMb } as CachePolicy;

@@ -24,6 +24,7 @@ function openStore(folder: TempFolder, separateTrailers: boolean, hostUrl = HOST
     separateTrailers,
     packs: { openPack: async (_id, name) => ifExists(open(join(folder.path, `${name}.pack`), "r")) },
     stopping: new AbortController().signal,
+    packSuspected: () => undefined,
     faults: new FaultLog(createLogger({ destination: { write: () => undefined } })),
     clock: systemClock,
   });

@@ -73,6 +73,8 @@ export interface FileResponseStoreParts {
   readonly hostUrl: string;
   readonly slices: Slices;
   readonly faults: FaultLog;
+  /** Called when a response cannot be made from the pack that its reference names. */
+  readonly packSuspected: (id: RepositoryId) => void;
   readonly clock: Clock;
   /** Fires when the service stops. */
   readonly stopping: AbortSignal;
@@ -118,7 +120,7 @@ export class FileResponseStore implements LocalResponseStore {
       await response.close();
       return undefined;
     } catch (error) {
-      if (error instanceof StoredDataDamaged) await this.#quarantine(id, key, file?.inode, generation);
+      if (error instanceof StoredDataDamaged) await this.#quarantine(id, key, file, generation);
       else {
         this.#parts.faults.once(
           { id },
@@ -333,7 +335,7 @@ export class FileResponseStore implements LocalResponseStore {
     const { generation, checked } = this.#knownOf(id);
     let ready: Slice | undefined = first;
     const onFailure = async (error: unknown): Promise<never> => {
-      if (error instanceof StoredDataDamaged) await this.#quarantine(id, key, file.inode, generation);
+      if (error instanceof StoredDataDamaged) await this.#quarantine(id, key, file, generation);
       throw error;
     };
     return {
@@ -396,23 +398,25 @@ export class FileResponseStore implements LocalResponseStore {
   /**
    * Renames a damaged file. It is evicted like any other file. Damage that several requests find is logged once.
    *
-   * @param inode of the damaged file; a new file with its name is kept. Undefined: it cannot be opened
+   * @param file the damaged file; a new file with its name is kept. Undefined: it cannot be opened
    */
   async #quarantine(
     id: RepositoryId,
     key: string,
-    inode: number | undefined,
+    file: UsedFile | undefined,
     generation: number,
   ): Promise<void> {
-    const { folders, faults } = this.#parts;
+    const { folders, faults, packSuspected } = this.#parts;
     const known = this.#knownOf(id);
     if (generation !== known.generation) return;
+    // The reference has a checksum of its own, so the damage is in the pack. Other responses are made from it, too.
+    if (file?.isFramed === false) packSuspected(id);
     known.checked.forget(key);
     const path = join(folders.path(id), key);
     this.#files.forget(path);
     try {
       const facts = await ifExists(lstat(path));
-      if (facts === undefined || (inode !== undefined && facts.ino !== inode)) return;
+      if (facts === undefined || (file !== undefined && facts.ino !== file.inode)) return;
       if (!(await quarantine(path, `${path}${CORRUPT_SUFFIX}`))) return;
     } catch (error) {
       faults.once({ id }, error, "a damaged stored response cannot be renamed");
