@@ -11,8 +11,10 @@ import {
 } from "@devplat/testkit";
 import { MemoryEpochs } from "../cache/object-tier/manifest/epoch-source.ts";
 import { ManifestKeys } from "../cache/object-tier/manifest/manifest-keys.ts";
+import { FakePointers } from "../cache/object-tier/manifest/fake-pointers.test-kit.ts";
 import { REPOSITORY, adding, someResponse } from "../cache/object-tier/manifest/manifest.test-kit.ts";
 import { configSchema, type Config } from "../config/schema.ts";
+import type { ManifestPointerStore } from "../storage/coordination-store.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { assembleBucket, type BucketAssembly } from "./bucket.ts";
 
@@ -53,13 +55,17 @@ describe("assembleBucket", () => {
         ...cache,
       },
     });
-  const assembled = (config: Config, metrics = new Metrics({ version: "0", processMetrics: false })) => {
+  const assembled = (
+    config: Config,
+    metrics = new Metrics({ version: "0", processMetrics: false }),
+    pointers?: ManifestPointerStore,
+  ) => {
     const bucket = assembleBucket({
       config,
       keys: new ManifestKeys(config.cache.object_key!),
       epochs: new MemoryEpochs(),
       writer: "w1",
-      pointers: undefined,
+      pointers,
       metrics,
       clock: systemClock,
       logger: silentLogger,
@@ -87,6 +93,35 @@ describe("assembleBucket", () => {
     );
     assert.ok(names.manifest(REPOSITORY).startsWith("team/cache/v1/"));
     assert.match((await metrics.render()).body, /^svc_cache_object_store_usable 1$/m);
+  });
+
+  it("a request during the first probe waits for its end", async () => {
+    const { store, manifests } = assembled(configOf({ storage_path: "waiting" }));
+    const read = manifests.current(REPOSITORY);
+    assert.equal((await store.probe()).kind, "usable");
+    assert.equal(await read, undefined);
+  });
+
+  it("rows of a database stand in for conditions, also when the store honours them later", async () => {
+    const pointers = new FakePointers();
+    const start = async (client = pointers.client()) => {
+      const bucket = assembled(configOf({ storage_path: "pointers" }), undefined, client);
+      return { ...bucket, state: await bucket.store.probe() };
+    };
+    proxy.inject(["put", "complete", "delete"], { withoutConditions: server });
+    const old = await start();
+    assert.deepEqual([old.state.kind, old.store.hasConditions], ["usable", false]);
+    await old.manifests.update(REPOSITORY, { epoch: 0 }, adding(someResponse()));
+    proxy.heal();
+    const late = await start();
+    assert.deepEqual([late.state.kind, late.store.hasConditions], ["usable", false]);
+    assert.equal((await late.manifests.current(REPOSITORY))?.generation, 1);
+    await late.manifests.update(REPOSITORY, { epoch: 0 }, adding(someResponse()));
+    assert.equal((await old.manifests.current(REPOSITORY, { maxAgeMs: 0 }))?.generation, 2);
+    const { entries } = await late.store.list(late.names.folder(REPOSITORY));
+    assert.ok(entries.every(({ key }) => key.includes("/manifests/")));
+    const blind = await start(pointers.client({ readFault: () => true }));
+    assert.ok(blind.state.kind === "unusable" && /no response of the database/.test(blind.state.reason));
   });
 
   it("names missing permissions, and uses the bucket once they are there", async () => {
