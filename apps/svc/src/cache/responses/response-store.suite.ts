@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { repositoryId, type RepositoryId } from "../../access/repository-id.ts";
@@ -5,6 +6,9 @@ import { GrowingSums, StoredDataDamaged } from "./block-sums.ts";
 import type { ResponseStore, StoredResponse } from "./response-store.ts";
 import { framedPack } from "./references/reference.test-kit.ts";
 import { SLICE_BYTES } from "./slices.ts";
+
+/** More than the longest clock tick of Linux, 10 ms. */
+const CLOCK_TICK_MS = 20;
 
 /** A store of responses under test. */
 export interface ResponseStoreSubject {
@@ -194,6 +198,8 @@ export function responseStoreSuite(name: string, start: () => Promise<ResponseSt
       await (await opened(ID, KEY, subject.reopen())).close();
       assert.equal(await response.soundFile?.isStillSound(false), true);
       const other = await opened(ID, KEY, subject.reopen());
+      // The kernel's times of files are as coarse as its clock tick, so a change needs one of its own.
+      await sleep(CLOCK_TICK_MS);
       await subject.damage(ID, KEY, 2 * SLICE_BYTES + 5);
       for (const each of [response, other]) {
         assert.equal(await each.soundFile?.isStillSound(false), false);
