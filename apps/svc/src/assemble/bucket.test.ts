@@ -102,7 +102,7 @@ describe("assembleBucket", () => {
     assert.equal(await read, undefined);
   });
 
-  it("rows of a database stand in for conditions, also when the store honours them later", async () => {
+  it("rows of a database stand in for conditions, also after an upgrade of the store", async () => {
     const pointers = new FakePointers();
     const start = async (client = pointers.client()) => {
       const bucket = assembled(configOf({ storage_path: "pointers" }), undefined, client);
