@@ -132,7 +132,7 @@ describe("a damaged pack while the service runs", () => {
     const packs = join(stand.storagePath, "org", "referred.git", "objects", "pack");
     const [pack = ""] = (await readdir(packs)).filter((each) => each.endsWith(".pack"));
     await flip("its middle", (bytes) => bytes.length >> 1).apply(join(packs, pack));
-    // The client tries again at once.
+    // The client tries again immediately.
     const answers = [await stand.post("org/referred", fetch), await stand.post("org/referred", fetch)];
     const [broken, next] = answers.map(({ body }) => packOf(body)) as [Buffer, Buffer];
     assert.ok(packOf(first).subarray(0, broken.length).equals(broken), "no wrong byte");

@@ -24,7 +24,7 @@ export async function compareChecksums({ packs, format }: ChecksumJob): Promise<
 
 /** Whether the hash at the end of a file is the hash of all bytes before it. */
 export async function matchesChecksum(path: string, format: ObjectFormat): Promise<boolean> {
-  // A pipe without a writer ends at once.
+  // A pipe without a writer ends immediately.
   const handle = await open(path, READ_FLAGS);
   try {
     const hash = createHash(format);
