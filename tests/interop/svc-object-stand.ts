@@ -6,7 +6,10 @@ import { memoryStore } from "../../apps/svc/src/storage/memory.test-kit.ts";
 import { repositoryId } from "../../apps/svc/src/access/repository-id.ts";
 import { buildObjectTier } from "../../apps/svc/src/assemble/object-tier.ts";
 import { startTestBucket, type TestBucket } from "../../apps/svc/src/cache/object-tier/bucket.test-kit.ts";
-import { SOLE_MAINTAINER } from "../../apps/svc/src/cache/object-tier/maintenance/maintainer.ts";
+import {
+  SOLE_MAINTAINER,
+  type Maintainer,
+} from "../../apps/svc/src/cache/object-tier/maintenance/maintainer.ts";
 import { openManifests } from "../../apps/svc/src/cache/object-tier/manifest/manifest.test-kit.ts";
 import type { Manifest } from "../../apps/svc/src/cache/object-tier/manifest/manifest.ts";
 import { startStand, type Stand, type StandOptions } from "./svc-git-stand.ts";
@@ -34,11 +37,13 @@ export interface ObjectStandOptions extends StandOptions {
   /** `cache.object_timeout_seconds`, in milliseconds. */
   readonly timeoutMs?: number;
   readonly writer?: string;
+  /** Default: this instance maintains all repositories. */
+  readonly maintainer?: Maintainer;
 }
 
 /** Starts an instance. Stop those with the code host of another one first. */
 export async function startObjectStand(options: ObjectStandOptions): Promise<ObjectStand> {
-  const { bucket, timeoutMs = 20_000, writer = "w1", ...rest } = options;
+  const { bucket, timeoutMs = 20_000, writer = "w1", maintainer = SOLE_MAINTAINER, ...rest } = options;
   // The cache of the stand is in a folder that its end removes.
   const folder = await tempFolder("svc-object");
   const store = new CircuitBreaker(bucket.client({ timeoutMs }));
@@ -77,7 +82,7 @@ export async function startObjectStand(options: ObjectStandOptions): Promise<Obj
           uploadParallel: 4,
           queueBytes: 1000 * MEGABYTE,
           // Requests to the bucket are counted, so nothing happens in the background by itself.
-          maintainer: SOLE_MAINTAINER,
+          maintainer,
           readIntervalMs: HOUR_MS,
         },
         inputs,

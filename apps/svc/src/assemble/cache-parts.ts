@@ -243,6 +243,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
       policies,
       upstreamQueue,
       sharing,
+      mayWarm: async (id) => tier === undefined || (await tier.mirrors.mayWarm(id)),
       faults,
       metrics,
       clock,

@@ -48,6 +48,8 @@ export interface WarmerParts {
   readonly upstreamQueue: AdmissionQueue;
   /** Undefined: each instance warms for itself. */
   readonly sharing: FetchSharing | undefined;
+  /** Whether this instance warms a repository when its refs change: one of those that share a bucket does. Never rejects. */
+  readonly mayWarm: (id: RepositoryId) => Promise<boolean>;
   readonly faults: FaultLog;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -126,7 +128,7 @@ export class Warmer {
       }
       const latest = repository.tips.recent();
       if (await this.#hasChanged(repository, latest, comparison.complete)) {
-        await this.#begin(repository, "changed");
+        await this.#afterChange(repository);
       }
     });
   }
@@ -138,7 +140,7 @@ export class Warmer {
     if (state.running || this.#isResting(state)) return;
     this.#track(repository, async () => {
       const tips = repository.tips.recent();
-      if (await this.#hasChanged(repository, tips, false)) await this.#begin(repository, "changed");
+      if (await this.#hasChanged(repository, tips, false)) await this.#afterChange(repository);
     });
   }
 
@@ -162,6 +164,10 @@ export class Warmer {
 
   async settled(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  async #afterChange(repository: CachedRepository): Promise<void> {
+    if (await this.#parts.mayWarm(repository.id)) await this.#begin(repository, "changed");
   }
 
   async #begin(repository: CachedRepository, why: "changed" | "requested"): Promise<void> {

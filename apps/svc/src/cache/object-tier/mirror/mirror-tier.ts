@@ -69,6 +69,15 @@ export class MirrorTier {
     }
   }
 
+  /** Whether this instance warms a repository. It does if the bucket cannot say who else would. Never rejects. */
+  async mayWarm(id: RepositoryId): Promise<boolean> {
+    try {
+      return (await this.#parts.maintainer.mayMaintain(id)) !== undefined;
+    } catch {
+      return true;
+    }
+  }
+
   /** Reads manifests of repositories in use until the signal fires. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
