@@ -299,6 +299,27 @@ describe("refusals", () => {
     assert.equal(await warned("10.1.2.3:1", { SVC_SERVER_ACCEL: "" }), false);
   });
 
+  it("takes cache.accel_group by name or number, in the file and in the environment", async () => {
+    const group = async (text: string, environment: Record<string, string> = {}): Promise<unknown> =>
+      (await load(text, environment)).config.cache.accel_group;
+    for (const given of ["33", '"33"']) {
+      const { config } = await load(`cache:\n  accel_group: ${given}\n`);
+      assert.equal(config.cache.accel_group, "33", given);
+      // The printed configuration can be read again.
+      assert.equal(await group(printConfig(config)), "33", given);
+    }
+    assert.equal(await group("cache: {accel_group: 0}"), "0");
+    assert.equal(await group("cache: {accel_group: web}"), "web");
+    assert.equal(await group("", { SVC_CACHE_ACCEL_GROUP: "33" }), "33");
+    for (const wrong of ["true", "-1", "1.5", "[web]", "''"]) {
+      assert.equal(
+        await faults(`cache:\n  accel_group: ${wrong}\n`),
+        "c.yaml:2:3: cache.accel_group: expected the name or the number of a group",
+        wrong,
+      );
+    }
+  });
+
   it("settings of a bucket that do not fit together are refused", async () => {
     const bucket = async (environment: Record<string, string>): Promise<string> => {
       const key = { SVC_ENCRYPTION_KEY: "ab".repeat(32), SVC_CACHE_OBJECT_BUCKET: "bucket" };

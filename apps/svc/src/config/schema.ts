@@ -57,6 +57,15 @@ const accelSecret = secretOf(
       : "expected 32 to 256 visible ASCII characters (openssl rand -hex 32)",
   (value) => value,
 );
+/** Name or number of a group. YAML reads a number without quotes as such. */
+const group = z.codec(
+  z.custom<string | number>(
+    (value) => (typeof value === "string" ? value !== "" : Number.isSafeInteger(value) && Number(value) >= 0),
+    "expected the name or the number of a group",
+  ),
+  text,
+  { decode: String, encode: (value) => value },
+);
 const network = text.refine(
   (value) => addressFault(value) === undefined,
   "expected an address or a network such as 10.0.0.0/8",
@@ -178,7 +187,7 @@ export const configSchema = z.strictObject({
     /** With a bucket: limit for the folder; default 80 % of its disk. */
     local_max_size_mb: bounded(BOUNDS.localMaxSizeMb).optional(),
     /** Group of this machine that may read files that are handed to the proxy in front (`server.accel`). */
-    accel_group: text.optional(),
+    accel_group: group.optional(),
     /** Bucket of an S3-compatible store behind the local cache. */
     object_bucket: bucketName.optional(),
     object_region: text.default(DEFAULTS.objectRegion),
