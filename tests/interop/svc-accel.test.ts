@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { chmod, mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, readdir, rm, stat, symlink, unlink, writeFile } from "node:fs/promises";
 import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -231,6 +231,32 @@ for (const kind of ["nginx", "caddy"] satisfies AccelKind[]) {
         response.destroy();
       }
       assert.ok((await post()).body.equals(whole));
+    });
+
+    it("the folder is made again if it is gone, and a symbolic link is not used", async () => {
+      const handed = join(stand.storagePath, "_accel");
+      const sender = async (): Promise<unknown> => {
+        const { head, body } = await post();
+        assert.equal(head.statusCode, 200);
+        assert.ok(body.equals(whole));
+        return (await logged(head))["sent_by"];
+      };
+      assert.equal(await sender(), "accel");
+      await rm(handed, { recursive: true });
+      assert.equal(await sender(), "accel");
+      await chmod(handed, 0);
+      assert.equal(await sender(), "accel");
+      await rm(handed, { recursive: true });
+      const foreign = join(folder.path, `foreign-${kind}`);
+      await mkdir(foreign, { mode: 0o700 });
+      await symlink(foreign, handed);
+      const counted = await metric(ACCEL_METRIC);
+      for (let times = 0; times < 2; times++) assert.notEqual(await sender(), "accel");
+      assert.equal(await metric(ACCEL_METRIC), counted);
+      assert.deepEqual([(await stat(foreign)).mode & 0o777, await readdir(foreign)], [0o700, []]);
+      assert.equal(stand.svc.log().split("_accel is a symbolic link: remove it").length, 2);
+      await unlink(handed);
+      assert.equal(await sender(), "accel");
     });
 
     it("only the group can read, and a purged file stays for those who have its name", async () => {

@@ -9,6 +9,7 @@ import { AccelRefusals } from "../http/accel/accel-refusals.ts";
 import { Accel } from "../http/accel/accel.ts";
 import { groupIdOf } from "../http/accel/group-id.ts";
 import { HandedFiles } from "../http/accel/handed-files.ts";
+import { HandedFolderRefused } from "../http/accel/handed-folder-refused.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 export interface AccelAssembly {
@@ -51,10 +52,21 @@ export async function assembleAccel(
   const group = cache.accel_group;
   const groupId = await accelGroupId(config);
   const files = new HandedFiles({ storagePath, folderName: HANDED_FOLDER, groupId, logger });
+  const accel = new Accel({
+    secret,
+    files,
+    refusals: new AccelRefusals({ metrics: metrics.accel, logger }),
+    logger,
+  });
   try {
     if (groupId === undefined) await makePrivate(storagePath);
     await files.prepare();
   } catch (error) {
+    // The service can send the responses itself. Each request tries again.
+    if (error instanceof HandedFolderRefused) {
+      accel.failed(error);
+      return { accel, probe: probeOf(accel, storagePath) };
+    }
     const reason = systemCode(error) ?? "unknown";
     const advice =
       reason === "EPERM" ? `: make the user of this service a member of the group "${group}"` : "";
@@ -64,11 +76,9 @@ export async function assembleAccel(
       { cause: error },
     );
   }
-  const accel = new Accel({
-    secret,
-    files,
-    refusals: new AccelRefusals({ metrics: metrics.accel, logger }),
-    logger,
-  });
-  return { accel, probe: new AccelProbe({ accel, folder: join(storagePath, HANDED_FOLDER) }) };
+  return { accel, probe: probeOf(accel, storagePath) };
+}
+
+function probeOf(accel: Accel, storagePath: string): AccelProbe {
+  return new AccelProbe({ accel, folder: join(storagePath, HANDED_FOLDER) });
 }

@@ -1,3 +1,4 @@
+import { lstat } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { exists, messageOf, systemCode } from "@devplat/base";
@@ -93,6 +94,12 @@ async function probe(checked: Checked, address: string | undefined): Promise<Pro
   if (!(await exists(folder))) {
     return { kind: "untried", reason: `${folder} is not there yet: restart svc, which makes it` };
   }
+  const isFolder = (await lstat(folder).catch(() => undefined))?.isDirectory() === true;
+  if (!isFolder)
+    return {
+      kind: "fault",
+      fault: `${folder} is a symbolic link or a file, so that svc sends the responses itself: remove it`,
+    };
   let file: ProbeFile;
   try {
     file = await writeProbeFile(folder, groupId);

@@ -49,4 +49,19 @@ describe("files that a group could read", () => {
     assert.equal(await mode(""), "750");
     await folder.remove();
   });
+
+  it("are not looked for behind a symbolic link", async () => {
+    const folder = await tempFolder("private");
+    const [root, foreign] = [join(folder.path, "cache"), join(folder.path, "foreign")];
+    await mkdir(root);
+    await mkdir(foreign);
+    await writeFile(join(foreign, "file"), "content");
+    await chmod(join(foreign, "file"), 0o640);
+    await chmod(foreign, 0o750);
+    await symlink(foreign, join(root, "_accel"));
+    await makePrivate(root);
+    assert.equal((await stat(foreign)).mode & 0o777, 0o750);
+    assert.equal((await stat(join(foreign, "file"))).mode & 0o777, 0o640);
+    await folder.remove();
+  });
 });

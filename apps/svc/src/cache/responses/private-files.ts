@@ -16,7 +16,8 @@ const PRIVATE_FILE_MODE = 0o600;
 export async function makePrivate(storagePath: string): Promise<void> {
   const handed = join(storagePath, HANDED_FOLDER);
   const facts = await ifExists(lstat(handed));
-  if (facts === undefined || (facts.mode & GROUP_BITS) === 0) return;
+  // A symbolic link leads to a folder that is not of this service.
+  if (facts?.isDirectory() !== true || (facts.mode & GROUP_BITS) === 0) return;
   const responses = join(storagePath, RESPONSES_FOLDER);
   for (const owner of await folderNames(responses)) {
     for (const name of await folderNames(join(responses, owner))) {

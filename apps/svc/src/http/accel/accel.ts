@@ -2,7 +2,8 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { AccelRefusal, AccelRefusals } from "./accel-refusals.ts";
 import { isLoopbackPeer } from "./loopback-peer.ts";
-import type { Logger, Secret } from "@devplat/base";
+import { messageOf, systemCode, type Logger, type Secret } from "@devplat/base";
+import { TokenBucket } from "@devplat/base/token-bucket";
 import { bringIntoMemory, type ComparedFile } from "../send-file/bring-into-memory.ts";
 import type { HandedFiles, PlainFile } from "./handed-files.ts";
 
@@ -12,6 +13,8 @@ export const ACCEL_HEADER = "x-svc-accel";
 export const ACCEL_LOCATION = "/_svc_accel/";
 /** Bytes of a response from which on handing over is cheaper than sending. */
 const MIN_BYTES = 1024 * 1024;
+/** Milliseconds between two log lines of the same failure: each request can fail. */
+const LOG_INTERVAL_MS = 600_000;
 /** Request headers to which a web server answers with a part of the file, or none of it. The service ignores them. */
 const CONDITIONS = [
   "range",
@@ -43,6 +46,7 @@ export interface HandedResponse {
 export class Accel {
   readonly #options: AccelOptions;
   readonly #secret: Buffer;
+  readonly #lines = new TokenBucket({ capacity: 1, refillMs: LOG_INTERVAL_MS });
 
   constructor(options: AccelOptions) {
     this.#options = options;
@@ -73,12 +77,18 @@ export class Accel {
       }
       return ACCEL_LOCATION + name;
     } catch (error) {
-      this.#options.logger.warn(
-        { err: error },
-        "a stored response cannot be handed to the web server in front",
-      );
+      this.failed(error);
       return undefined;
     }
+  }
+
+  /** Logs why nothing is handed over: once in ten minutes for each cause. */
+  failed(error: unknown): void {
+    if (this.#lines.take(systemCode(error) ?? messageOf(error)) > 0) return;
+    this.#options.logger.warn(
+      { err: error },
+      "a stored response cannot be handed to the web server in front; this service sends it",
+    );
   }
 
   /** Why a request does not count as one of the proxy in front; undefined: it does. */

@@ -1,5 +1,17 @@
 import assert from "node:assert/strict";
-import { mkdir, readFile, readdir, rename, stat, unlink, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  chown,
+  mkdir,
+  readFile,
+  readdir,
+  rename,
+  rm,
+  stat,
+  symlink,
+  unlink,
+  writeFile,
+} from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { createLogger } from "@devplat/base";
@@ -7,6 +19,7 @@ import { tempFolder, until, type TempFolder } from "@devplat/testkit";
 import { closedFolder } from "./group-access.ts";
 import { groupIdOf } from "./group-id.ts";
 import { HandedFiles, type PlainFile } from "./handed-files.ts";
+import { HandedFolderRefused } from "./handed-folder-refused.ts";
 import { isLoopbackPeer } from "./loopback-peer.ts";
 
 const KEEP_MS = 90_000;
@@ -15,8 +28,8 @@ const logger = createLogger({ destination: { write: () => undefined } });
 describe("files that are handed to a web server", () => {
   let folder: TempFolder;
   let handed = "";
-  const open = (): HandedFiles =>
-    new HandedFiles({ storagePath: folder.path, folderName: "_accel", groupId: undefined, logger });
+  const open = (groupId?: number): HandedFiles =>
+    new HandedFiles({ storagePath: folder.path, folderName: "_accel", groupId, logger });
   const plain = async (name: string, text: string): Promise<PlainFile> => {
     const path = join(folder.path, name);
     await writeFile(path, text);
@@ -68,6 +81,70 @@ describe("files that are handed to a web server", () => {
     await unlink(file.path);
     await assert.rejects(open().handOver(file), { code: "ENOENT" });
   });
+
+  it("come into a folder that is made again, after it was removed or closed", async () => {
+    const files = open();
+    const file = await plain("a", "content");
+    const first = await files.handOver(file);
+    await rm(handed, { recursive: true });
+    const second = (await files.handOver(file)) ?? "";
+    assert.notEqual(second, first);
+    assert.equal(await readFile(join(handed, second), "utf8"), "content");
+    await unlink(join(handed, second));
+    const third = (await files.handOver(file)) ?? "";
+    assert.equal(await readFile(join(handed, third), "utf8"), "content");
+    await chmod(handed, 0);
+    assert.equal(await files.handOver(file), third);
+    assert.equal((await stat(handed)).mode & 0o777, 0o700);
+  });
+
+  it("have their group again, after their folder was closed to it", async () => {
+    const groupId = (await stat(folder.path)).gid;
+    const files = open(groupId);
+    const file = await plain("a", "content");
+    await files.handOver(file);
+    for (const path of [handed, folder.path]) await chmod(path, 0o700);
+    await files.handOver(file);
+    const modes = await Promise.all(
+      [handed, folder.path].map(async (path) => (await stat(path)).mode & 0o777),
+    );
+    assert.deepEqual(modes, [0o750, 0o710]);
+  });
+
+  it("do not go through a symbolic link, whose target stays as it is", async () => {
+    const foreign = join(folder.path, "foreign");
+    await mkdir(foreign, { mode: 0o700 });
+    await writeFile(join(foreign, "file"), "");
+    const files = open((await stat(folder.path)).gid);
+    const file = await plain("a", "content");
+    await symlink(foreign, handed);
+    await assert.rejects(files.handOver(file), { message: /_accel is a symbolic link: remove it$/ });
+    await unlink(handed);
+    await files.handOver(file);
+    await rm(handed, { recursive: true });
+    await symlink(foreign, handed);
+    await assert.rejects(files.handOver(file), HandedFolderRefused);
+    assert.equal((await stat(foreign)).mode & 0o777, 0o700);
+    assert.deepEqual(await readdir(foreign), ["file"]);
+    await writeFile(join(folder.path, "b"), "");
+    await unlink(handed);
+    await rename(join(folder.path, "b"), handed);
+    await assert.rejects(files.handOver(file), { message: /_accel is not a folder: remove it$/ });
+  });
+
+  it(
+    "do not go into a folder of another user",
+    { skip: process.getuid?.() !== 0 && "needs root" },
+    async () => {
+      const files = open((await stat(folder.path)).gid);
+      const file = await plain("a", "content");
+      await mkdir(handed, { mode: 0o700 });
+      await chown(handed, 12_345, 12_345);
+      await assert.rejects(files.handOver(file), { message: /_accel belongs to the user 12345, / });
+      const { gid, mode } = await stat(handed);
+      assert.deepEqual([gid, mode & 0o777, await readdir(handed)], [12_345, 0o700, []]);
+    },
+  );
 
   it("show the folder that a group cannot go through", async () => {
     const [outer, inner] = [join(folder.path, "outer"), join(folder.path, "outer/inner")];
