@@ -1,5 +1,8 @@
-import { chmod, readFile, writeFile } from "node:fs/promises";
+import assert from "node:assert/strict";
+import { chmod, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { it } from "node:test";
+import { temporaryName } from "@devplat/git-store";
 import { tempFolder } from "@devplat/testkit";
 import { mirrorStorageSuite } from "../storage/suite.test-kit.ts";
 import { createMirrorThreads } from "../threads/mirror-threads.ts";
@@ -33,4 +36,28 @@ mirrorStorageSuite("files", async () => {
     },
   };
   return backend;
+});
+
+it("a start removes what a process left that was killed during a first fill", async () => {
+  const folder = await tempFolder("file-mirror-leftovers");
+  const threads = createMirrorThreads();
+  const storage = new FileMirrorStorage({
+    root: folder.path,
+    otherFolders: [],
+    origin: { key: "test.origin", url: "https://code.example" },
+    threads,
+    detectCollisions: false,
+    clock: { now: Date.now },
+  });
+  const repository = await storage.repository({ owner: "org", name: "r", key: "org/r" }).create("sha1");
+  repository.close();
+  const packs = join(folder.path, "org", "r.git", "objects", "pack");
+  const running = temporaryName("pack");
+  // Linux gives no process this number.
+  const dead = running.replace(`.${process.pid}.`, ".4194304.");
+  for (const name of [running, dead]) await writeFile(join(packs, name), "part of a pack");
+  await storage.removeLeftovers();
+  assert.deepEqual(await readdir(packs), [running]);
+  await threads.close();
+  await folder.remove();
 });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { folderNames } from "@devplat/base";
-import type { MirrorStorage, RepositoryStorage } from "../storage/contract.ts";
+import type { MirrorStorage } from "../storage/contract.ts";
 import type { RepositoryId } from "../storage/repository-id.ts";
 import { CORRUPT_SUFFIX, FileRepositoryStorage, SUFFIX } from "./file-repository-storage.ts";
 import type { FileMirrorStorageParts } from "./parts.ts";
@@ -16,7 +16,7 @@ export class FileMirrorStorage implements MirrorStorage {
     this.#removed = new RemovedFolder(parts.root);
   }
 
-  repository(id: RepositoryId): RepositoryStorage {
+  repository(id: RepositoryId): FileRepositoryStorage {
     return new FileRepositoryStorage({
       ...this.#parts,
       path: join(this.#parts.root, id.owner, id.name),
@@ -40,6 +40,13 @@ export class FileMirrorStorage implements MirrorStorage {
 
   async removeLeftovers(): Promise<void> {
     await this.#removed.clear();
+    for (const { owner, name } of await this.list()) {
+      // A damaged repository must not prevent the start. Its next fill finds the damage.
+      const id = { owner, name, key: `${owner}/${name}` };
+      await this.repository(id)
+        .removeLeftovers()
+        .catch(() => undefined);
+    }
   }
 
   async settled(): Promise<void> {

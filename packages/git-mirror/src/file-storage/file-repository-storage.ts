@@ -13,7 +13,7 @@ import type {
 import { StorageChanged } from "../storage/storage-changed.ts";
 import { FillJournal } from "./fill-journal.ts";
 import { FILL_LOCK_WAIT_MS, FileRepository } from "./file-repository.ts";
-import { checkIntegrity } from "./integrity-check.ts";
+import { checkIntegrity, recover } from "./integrity-check.ts";
 import { DATABASE_MEMORY, openExisting, versionOf } from "./open-repository.ts";
 import { PACK_NAME } from "./pack-name.ts";
 import type { FileMirrorStorageParts } from "./parts.ts";
@@ -86,6 +86,24 @@ export class FileRepositoryStorage implements RepositoryStorage {
       repository.objects.refresh();
       const { repair } = await import("./repair.ts");
       return await repair(repository, threads.maintenance, clock.now());
+    } finally {
+      repository.close();
+    }
+  }
+
+  /**
+   * Removes what a process left that was killed during the first fill. A repository with a commit is cleaned when it is
+   * opened, and one without a commit is opened only for the next fill.
+   *
+   * @throws GitStoreError, a system error
+   */
+  async removeLeftovers(): Promise<void> {
+    const version = await this.version();
+    if (version === undefined || version.commit !== undefined) return;
+    const repository = await openExisting(this.#path);
+    if (repository === undefined) return;
+    try {
+      await recover(repository);
     } finally {
       repository.close();
     }

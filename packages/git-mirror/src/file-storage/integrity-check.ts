@@ -39,7 +39,7 @@ export async function checkIntegrity(
 }
 
 /** Removes what a killed process left. Files of a running process stay. */
-async function recover(repository: Repository): Promise<void> {
+export async function recover(repository: Repository): Promise<void> {
   await repository.removeLeftovers();
   const journal = new FillJournal(repository.path);
   if (!(await journal.isOpen())) return;

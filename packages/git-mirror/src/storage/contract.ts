@@ -18,7 +18,10 @@ export interface MirrorStorage {
   repository(id: RepositoryId): RepositoryStorage;
   /** Lists the repositories that have data, also quarantined data. */
   list(): Promise<{ owner: string; name: string }[]>;
-  /** Removes what killed processes left outside of repositories. For the start of a program. */
+  /**
+   * Removes what killed processes left outside of repositories, and in those that have no commit. Others are cleaned when
+   * they are opened. For the start of a program.
+   */
   removeLeftovers(): Promise<void>;
   /** Waits for removals in the background. */
   settled(): Promise<void>;
