@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { readdir } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { git, repositories, until } from "@devplat/testkit";
+import { git, repositories, tempFolder, until } from "@devplat/testkit";
 import { command, startStand, type Stand, type StandOptions } from "./svc-git-stand.ts";
 
 interface Cold {
@@ -172,4 +172,49 @@ describe("an empty store behind a request that cannot fill it", () => {
       assert.equal(lines.length, 1);
     });
   });
+});
+
+it("a fill that was killed is made up for from the stored response, when that is hit [svc 2.13]", async () => {
+  const storage = await tempFolder("svc-killed-fill");
+  const first = await startStand({ storagePath: storage.path });
+  const start = async (): Promise<Stand> => {
+    const { codeHost } = first;
+    const stand = await startStand({
+      storagePath: storage.path,
+      codeHost,
+      hostUrl: codeHost.url,
+      listed: ["r"],
+    });
+    return stand;
+  };
+  try {
+    const { path } = await first.codeHost.addRepository("org", "r", {
+      build: (dir) => repositories.linear(dir, { commits: 8 }),
+    });
+    first.list("org", "r");
+    await first.git(["clone", "-q", `${first.url}/org/r`, "first"]);
+    await first.cache.settled();
+    const store = join(first.storagePath, "org", "r.git");
+    // As a killed process leaves it: nothing names the packs.
+    for (const file of ["packed-refs", "objects/pack", "objects/info"])
+      await rm(join(store, file), { recursive: true });
+    for (const name of ["pack", "info"]) await mkdir(join(store, "objects", name));
+    const second = await start();
+    try {
+      await second.git(["clone", "-q", `${second.url}/org/r`, "second"]);
+      await second.cache.settled();
+      assert.equal(await packs(store), 1);
+      await git(["-C", store, "fsck", "--full", "--strict"]);
+      first.codeHost.resetCalls();
+      const below = await oidOf(path, "main~1");
+      const shallow = command("fetch", ["no-progress", "deepen 1", `want ${below}`, "done"]);
+      assert.equal((await second.post("org/r", shallow)).headers["x-svc-cache"], "hit");
+      assert.equal(second.upstream("fetch"), 0);
+    } finally {
+      await second.stop();
+    }
+  } finally {
+    await first.stop();
+    await storage.remove();
+  }
 });

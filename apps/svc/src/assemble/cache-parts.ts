@@ -23,6 +23,7 @@ import { ObjectEnsurer } from "../cache/ensuring/object-ensurer.ts";
 import { FaultLog } from "../cache/fault-log.ts";
 import { BackgroundFills } from "../cache/filling/background-fill.ts";
 import { FillWatch } from "../cache/filling/fill-watch.ts";
+import { StoredFills } from "../cache/filling/stored-fills.ts";
 import { MirrorFiller } from "../cache/filling/mirror-filler.ts";
 import { GitCache } from "../cache/git-cache.ts";
 import { MirrorFaults } from "../cache/mirror-faults.ts";
@@ -301,7 +302,19 @@ export function buildCache(settings: CacheSettings): CacheParts {
       clock,
       queueMs,
     }),
-    cache: new GitCache({ repositories, responses, idle, fetches, lead, metrics, clock, told, rules }),
+    cache: new GitCache({
+      repositories,
+      responses,
+      idle,
+      fetches,
+      lead,
+      storedFills:
+        tier === undefined ? new StoredFills({ mirrors, responses: local, filler, fills, work }) : undefined,
+      metrics,
+      clock,
+      told,
+      rules,
+    }),
     service: new CacheService({
       storagePath,
       repositories,

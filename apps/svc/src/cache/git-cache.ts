@@ -12,6 +12,7 @@ import type { CoalescedFetches } from "./coalescing/coalesced-fetches.ts";
 import { joinWhenShared, sharingKey } from "./coalescing/sharing.ts";
 import type { LeadFetch } from "./coalescing/lead-fetch.ts";
 import type { FetchJob, FetchPlan, PlannedFetch, WaitingJob } from "./fetch-plan.ts";
+import type { StoredFills } from "./filling/stored-fills.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
 import type { ResponseStore } from "./responses/response-store.ts";
 
@@ -21,6 +22,8 @@ export interface GitCacheParts {
   readonly idle: IdleDetector;
   readonly fetches: CoalescedFetches;
   readonly lead: LeadFetch;
+  /** Undefined: with a bucket, an empty mirror is brought up to date from there. */
+  readonly storedFills: StoredFills | undefined;
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly told: ToldWaiters;
@@ -123,7 +126,7 @@ export class GitCache {
   }
 
   async #plan(job: WaitingJob): Promise<PlannedFetch> {
-    const { responses, idle, fetches, lead, metrics, clock, rules } = this.#parts;
+    const { responses, idle, fetches, lead, storedFills, metrics, clock, rules } = this.#parts;
     const { repository, gone, authorization } = job;
     const { id } = repository;
     idle.touch(id.key);
@@ -142,7 +145,10 @@ export class GitCache {
         if (mayRead && fetches.find(shared) === undefined) {
           const file = await responses.open(id, key);
           if (file === "failed") broken = true;
-          else if (file !== undefined) return { plan: { kind: "file", file }, confirm: true };
+          else if (file !== undefined) {
+            const used = storedFills?.behind(job, key, file) ?? file;
+            return { plan: { kind: "file", file: used }, confirm: true };
+          }
         }
         const other = fetches.find(shared);
         if (other?.joinable === true) {

@@ -48,6 +48,11 @@ export class MirrorReader {
     return this.#open === undefined && (await this.#storage.version())?.commit !== undefined;
   }
 
+  /** Whether nothing is stored. See {@link Mirror.isEmpty}. */
+  async isEmpty(): Promise<boolean> {
+    return (await this.#storage.version())?.commit === undefined;
+  }
+
   /** Waits a short time while the repository is being opened. See {@link Mirror.viewSoon}. */
   async isOpenSoon(onLateFailure: (error: unknown) => void): Promise<boolean> {
     return this.#open !== undefined || (await this.#opening.isDoneSoon(onLateFailure));

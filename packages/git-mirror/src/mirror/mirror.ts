@@ -96,6 +96,11 @@ export class Mirror {
     return await this.#reader.isClosed();
   }
 
+  /** Whether the mirror holds nothing: it was not filled yet. Opens nothing. */
+  async isEmpty(): Promise<boolean> {
+    return await this.#reader.isEmpty();
+  }
+
   /** Packs and their bytes, as of its last use. Undefined: it was not used yet. */
   get figures(): MirrorFigures | undefined {
     return this.#reader.figures;

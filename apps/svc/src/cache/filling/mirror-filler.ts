@@ -8,7 +8,7 @@ import { fetchChunks, packBytes } from "../coalescing/pack-stream.ts";
 import type { FetchJob } from "../fetch-plan.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
 import type { BackgroundFills } from "./background-fill.ts";
-import { FillBehind, type FillSource } from "./fill-behind.ts";
+import { FillBehind, type CompleteResponse, type FillSource } from "./fill-behind.ts";
 import { FillStarts } from "./fill-starts.ts";
 
 /** Milliseconds that a request waits for a fill whose pack has arrived. Then it is forwarded. */
@@ -104,15 +104,34 @@ export class MirrorFiller {
       selfContained: isStored && isSelfContained(fetch),
       fill: async (source) => {
         const work = this.#fill(job, fetch, source, generation);
-        if (source?.isHere === true) this.#finishing.set(key, work);
         begun(work);
-        await work;
-        if (this.#finishing.get(key) === work) this.#finishing.delete(key);
+        await this.#finish(key, work, source?.isHere === true);
       },
       over: () => this.#starts.remove(key, behind),
     });
     this.#starts.add(key, behind);
     return behind;
+  }
+
+  /** Whether a response has all objects that its wants need, so that an empty mirror can be filled from it alone. */
+  canFillFrom({ repository, fetch }: Pick<FetchJob, "repository" | "fetch">): boolean {
+    return fetch !== undefined && isStorable(repository.id) && isSelfContained(fetch);
+  }
+
+  /** Fills an empty mirror from a stored response, unless a transfer of the repository is running. Never rejects. */
+  async fillFrom(job: FetchJob, file: CompleteResponse): Promise<void> {
+    const { repository, fetch } = job;
+    const { key } = repository.id;
+    if (fetch === undefined || this.#starts.done(key) !== undefined) return;
+    const work = this.#fill(job, fetch, { kind: "file", file, isHere: true }, repository.generation);
+    await this.#finish(key, work, true);
+  }
+
+  /** Waits for a fill. @param isHere its pack has arrived, so that requests wait for it, too */
+  async #finish(key: string, work: Promise<void>, isHere: boolean): Promise<void> {
+    if (isHere) this.#finishing.set(key, work);
+    await work;
+    if (this.#finishing.get(key) === work) this.#finishing.delete(key);
   }
 
   async #fill(job: FetchJob, fetch: FetchRequest, source: FillSource, generation: number): Promise<void> {

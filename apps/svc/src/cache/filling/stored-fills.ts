@@ -1,0 +1,85 @@
+import type { Mirrors } from "@devplat/git-mirror";
+import { BoundedMap } from "@devplat/base/bounded-map";
+import type { BackgroundWork } from "../background-work.ts";
+import type { FetchJob } from "../fetch-plan.ts";
+import type { LocalResponseStore, ResponseContent, StoredResponse } from "../responses/response-store.ts";
+import type { CompleteResponse } from "./fill-behind.ts";
+import type { FillWatch } from "./fill-watch.ts";
+import type { MirrorFiller } from "./mirror-filler.ts";
+
+/** Milliseconds between two looks whether the mirror of a repository is empty: a fill that failed can fail again. */
+const LOOK_INTERVAL_MS = 600_000;
+/** Maximum repositories whose last look is remembered. */
+const MAX_REPOSITORIES = 10_000;
+/** Bytes of a response that are read together. */
+const READ_BYTES = 256 * 1024;
+
+export interface StoredFillsParts {
+  readonly mirrors: Mirrors;
+  readonly responses: Pick<LocalResponseStore, "content">;
+  readonly filler: MirrorFiller;
+  readonly fills: FillWatch;
+  readonly work: BackgroundWork;
+}
+
+/**
+ * Fills empty mirrors from stored responses that are hit. Such a mirror has lost its fill: the process was killed during it, or
+ * the disk was full. Without this, it stays empty until a request that has no stored response.
+ */
+export class StoredFills {
+  readonly #parts: StoredFillsParts;
+  readonly #looked = new BoundedMap<string, true>({ max: MAX_REPOSITORIES, ttlMs: LOOK_INTERVAL_MS });
+
+  constructor(parts: StoredFillsParts) {
+    this.#parts = parts;
+  }
+
+  /** @returns the response. When it is closed, and the mirror is empty, a fill from it starts */
+  behind(job: FetchJob, key: string, response: StoredResponse): StoredResponse {
+    const { repository } = job;
+    if (this.#looked.get(repository.id.key) === true || !this.#parts.filler.canFillFrom(job)) return response;
+    this.#looked.set(repository.id.key, true);
+    const { generation } = repository;
+    const { size, soundFile, source } = response;
+    return {
+      size,
+      slice: (offset) => response.slice(offset),
+      crowded: () => response.crowded(),
+      ...(soundFile === undefined ? {} : { soundFile }),
+      ...(source === undefined ? {} : { source }),
+      close: async () => {
+        await response.close();
+        this.#parts.work.start(this.#fill(job, key, generation));
+      },
+    };
+  }
+
+  async #fill(job: FetchJob, key: string, generation: number): Promise<void> {
+    const { mirrors, responses, filler, fills } = this.#parts;
+    const { repository } = job;
+    const { id } = repository;
+    if (!(await mirrors.of(id).isEmpty()) || generation !== repository.generation) return;
+    const content = await responses.content(id, key).catch(() => undefined);
+    if (content === undefined) return;
+    try {
+      await fills.begun(repository, filler.fillFrom(job, completeResponse(content)));
+    } finally {
+      await content.close();
+    }
+  }
+}
+
+/** The checksum of the pack tells whether its bytes are the written ones. */
+function completeResponse({ size, read }: ResponseContent): CompleteResponse {
+  return {
+    async *chunks() {
+      const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, size));
+      for (let position = 0; position < size;) {
+        const count = await read(buffer.subarray(0, Math.min(buffer.length, size - position)), position);
+        if (count === 0) return;
+        position += count;
+        yield buffer.subarray(0, count);
+      }
+    },
+  };
+}
