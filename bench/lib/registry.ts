@@ -106,6 +106,12 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     load: () => import("../e2e/object.ts"),
     code: [...SERVING, "apps/svc/src/cache/object-tier", "packages/object-store/src"],
   },
+  instances: {
+    measures: "1, 2 and 4 instances behind nginx, and two ways to balance them",
+    took: "2 rounds: 8 min",
+    load: () => import("../e2e/instances.ts"),
+    code: [...SERVING, "apps/svc/src/coordination", "apps/svc/src/storage"],
+  },
   overload: {
     measures: "49 large clones together, and small fetches during them",
     took: "2 min",

@@ -5,18 +5,29 @@ import { answers, startPeer, tempFolder } from "@devplat/testkit";
 const GUIDE = new URL("../../../docs/svc/several-instances.md", import.meta.url);
 /** Lines of the guide's configuration that name its two instances. */
 const GUIDE_SERVERS = /^ *server svc-[a-z]\.internal:8080.*\n/gm;
+/** Its line that keeps a repository on one instance. */
+const GUIDE_HASH = /^ *hash [^\n]*\n/m;
 
 export interface Balancer {
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** nginx with the configuration of the guide, which keeps a repository on one instance. */
-export async function startBalancer(port: number, instances: readonly number[]): Promise<Balancer> {
+/**
+ * nginx with the configuration of the guide, which keeps a repository on one instance.
+ *
+ * @param byRepository false: it takes an instance at random for each request
+ */
+export async function startBalancer(
+  port: number,
+  instances: readonly number[],
+  byRepository = true,
+): Promise<Balancer> {
   const work = await tempFolder("balancer");
   const config = join(work.path, "nginx.conf");
   for (const each of ["body", "proxy", "fastcgi", "uwsgi", "scgi"]) await mkdir(join(work.path, each));
-  await writeFile(config, frame(work.path, await configuration(port, instances)));
+  const http = await configuration(port, instances);
+  await writeFile(config, frame(work.path, byRepository ? http : http.replace(GUIDE_HASH, "random;\n")));
   const url = `http://127.0.0.1:${port}`;
   const peer = await startPeer("nginx", async () => ({
     command: "nginx",
