@@ -46,7 +46,7 @@ describe("warming of instances that share a bucket", { timeout: 240_000 }, () =>
     await stand.uploaded();
   };
 
-  it("the maintainer alone fetches what a push brought; the others get it from the bucket", async () => {
+  it("the maintainer alone fetches a push; the others get it from the bucket", async () => {
     await clone(maintainer, "first");
     await clone(other, "second");
     await maintainer.codeHost.push("org", "one", { commits: 2 });

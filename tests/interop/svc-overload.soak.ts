@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -13,10 +14,12 @@ import {
   startCodeHostProcess,
   startSvc,
   tempFolder,
+  until,
   type CodeHostProcess,
   type Svc,
   type TempFolder,
 } from "@devplat/testkit";
+import { inMemoryGroup } from "./memory-group.ts";
 import { command } from "./svc-git-stand.ts";
 import { cloneOfBranch, commitOn, invented } from "./svc-overload-stand.ts";
 
@@ -26,7 +29,7 @@ const CLONES = 49;
 const STOCK = 9;
 const BLOBS = 8;
 const BLOB_BYTES = 8 * 2 ** 20;
-/** Largest resident set that the service may have. */
+/** Limit of the service's control group, which counts the pages of its files, too. */
 const MEMORY_BYTES = 512 * 2 ** 20;
 /** Incremental fetches before the load, for comparison. */
 const IDLE_FETCHES = 200;
@@ -44,11 +47,7 @@ interface Fetched {
   readonly refusal: string | undefined;
 }
 
-/**
- * Largest resident set of a process so far, in bytes. It is compared with the limit, because no limit of the system fits: a memory
- * cgroup of version 1 counts dirty pages of files, does not slow their writer down, and kills a process that has 215 MB of its
- * own; with RLIMIT_DATA of this size Node does not start, because V8 reserves more.
- */
+/** Largest resident set of a process so far, in bytes. */
 function peakOf(pid: number): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 }
@@ -60,6 +59,8 @@ describe(
     let codeHost: CodeHostProcess;
     let folder: TempFolder;
     let svc: Svc;
+    let dataDir = "";
+    let removeGroup: (() => Promise<void>) | undefined;
     let tip = "";
     const oids: string[] = [];
 
@@ -70,7 +71,11 @@ describe(
         build: (dir) => repositories.bigBlobs(dir, { blobs: BLOBS, bytes: BLOB_BYTES }),
       });
       tip = await git(["-C", path, "rev-parse", "main"]);
-      svc = await startSvc({ codeHost });
+      // Tests run in a folder in memory, and its files would count for the limit.
+      dataDir = await mkdtemp("/var/tmp/devplat-overload-");
+      const limited = await inMemoryGroup(MEMORY_BYTES, async () => startSvc({ codeHost, dataDir }));
+      svc = limited.value;
+      removeGroup = async () => limited.remove();
       await svc.addCachedRepository("org", "large");
       await git(["clone", "-q", "--bare", `${svc.url}/org/large`, join(folder.path, "first")]);
       for (let at = 0; at < CLONES; at++) oids.push(await commitOn(path, `b${at}`, oids.at(-1) ?? tip));
@@ -79,6 +84,8 @@ describe(
     });
     after(async () => {
       await svc?.stop();
+      await removeGroup?.();
+      await rm(dataDir, { recursive: true });
       await codeHost?.stop();
       await folder?.remove();
     });
@@ -211,6 +218,8 @@ describe(
         assert.ok(!(each instanceof Error), String(each));
         assert.ok((each as Fetched).whole || (each as Fetched).refusal !== undefined);
       }
+      // A second signal would end it before the responses are on the disk.
+      await until(() => !existsSync(`/proc/${svc.pid}`));
       assert.equal(await svc.stop(), 0);
     });
   },
