@@ -219,7 +219,8 @@ describe("somebody who can write to the bucket", { timeout: 300_000 }, () => {
     stand.host.resetCalls();
     await clone(a, name);
     assert.equal(stand.fetches(), 1, "nothing of before the purge is served");
-    assert.ok((await refusals(a, "old_epoch")) > earlier, "it is counted");
+    // A manifest of its own that is younger than a second is not read again by requests, but by the upload that follows.
+    await until(async () => (await refusals(a, "old_epoch")) > earlier);
     await until(async () => ((await reader.check("acme", name))?.packs.length ?? 0) > 0);
   });
 

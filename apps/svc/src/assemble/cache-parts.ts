@@ -309,7 +309,9 @@ export function buildCache(settings: CacheSettings): CacheParts {
       fetches,
       lead,
       storedFills:
-        tier === undefined ? new StoredFills({ mirrors, responses: local, filler, fills, work }) : undefined,
+        tier === undefined
+          ? new StoredFills({ mirrors, responses: local, filler, fills, work, clock })
+          : undefined,
       metrics,
       clock,
       told,

@@ -17,6 +17,8 @@ export class CachedRepository {
   misses = 0;
   bytesSaved = 0;
   lastFetchAt: number | undefined;
+  /** From when a hit looks again whether the mirror is empty, in `clock.monotonic()`. */
+  looksAgainAt = 0;
   /** Number of requests for each response since this process started, by key. */
   readonly uses = new BoundedMap<string, number>({ max: MAX_COUNTED });
 

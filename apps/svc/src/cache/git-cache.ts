@@ -146,8 +146,9 @@ export class GitCache {
           const file = await responses.open(id, key);
           if (file === "failed") broken = true;
           else if (file !== undefined) {
-            const used = storedFills?.behind(job, key, file) ?? file;
-            return { plan: { kind: "file", file: used }, confirm: true };
+            const looks = clock.monotonic() >= repository.looksAgainAt;
+            const used = looks ? storedFills?.behind(job, key, file) : undefined;
+            return { plan: { kind: "file", file: used ?? file }, confirm: true };
           }
         }
         const other = fetches.find(shared);

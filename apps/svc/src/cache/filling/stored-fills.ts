@@ -1,5 +1,5 @@
 import type { Mirrors } from "@devplat/git-mirror";
-import { BoundedMap } from "@devplat/base/bounded-map";
+import type { Clock } from "@devplat/base";
 import type { BackgroundWork } from "../background-work.ts";
 import type { FetchJob } from "../fetch-plan.ts";
 import type { LocalResponseStore, ResponseContent, StoredResponse } from "../responses/response-store.ts";
@@ -9,8 +9,6 @@ import type { MirrorFiller } from "./mirror-filler.ts";
 
 /** Milliseconds between two looks whether the mirror of a repository is empty: a fill that failed can fail again. */
 const LOOK_INTERVAL_MS = 600_000;
-/** Maximum repositories whose last look is remembered. */
-const MAX_REPOSITORIES = 10_000;
 /** Bytes of a response that are read together. */
 const READ_BYTES = 256 * 1024;
 
@@ -20,6 +18,7 @@ export interface StoredFillsParts {
   readonly filler: MirrorFiller;
   readonly fills: FillWatch;
   readonly work: BackgroundWork;
+  readonly clock: Pick<Clock, "monotonic">;
 }
 
 /**
@@ -28,17 +27,17 @@ export interface StoredFillsParts {
  */
 export class StoredFills {
   readonly #parts: StoredFillsParts;
-  readonly #looked = new BoundedMap<string, true>({ max: MAX_REPOSITORIES, ttlMs: LOOK_INTERVAL_MS });
 
   constructor(parts: StoredFillsParts) {
     this.#parts = parts;
   }
 
-  /** @returns the response. When it is closed, and the mirror is empty, a fill from it starts */
+  /** Call it when {@link CachedRepository.looksAgainAt} has come. @returns the response. When it is closed, and the mirror is empty, a fill from it starts */
   behind(job: FetchJob, key: string, response: StoredResponse): StoredResponse {
     const { repository } = job;
-    if (this.#looked.get(repository.id.key) === true || !this.#parts.filler.canFillFrom(job)) return response;
-    this.#looked.set(repository.id.key, true);
+    const { filler, clock } = this.#parts;
+    if (!filler.canFillFrom(job)) return response;
+    repository.looksAgainAt = clock.monotonic() + LOOK_INTERVAL_MS;
     const { generation } = repository;
     const { size, soundFile, source } = response;
     return {
