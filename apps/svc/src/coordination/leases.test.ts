@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { silentLogger, systemClock, type Clock } from "@devplat/base";
+import { silentLogger, type Logger, systemClock, type Clock } from "@devplat/base";
 import { until } from "@devplat/testkit";
 import type { LeaseStore } from "../storage/coordination-store.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
@@ -39,7 +39,8 @@ describe("Leases", () => {
     instance: string,
     clock: Clock = systemClock,
     leases: LeaseStore = store.leases,
-  ): Leases => new Leases({ store: leases, instance, clock, logger: silentLogger });
+    logger: Logger = silentLogger,
+  ): Leases => new Leases({ store: leases, instance, clock, logger });
 
   it("a lease is renewed while its work runs, and free after its release", async () => {
     let renewals = 0;
@@ -111,7 +112,9 @@ describe("Leases", () => {
         return store.leases.renew(lease, ttlMs);
       },
     };
-    const held = await leasesOf("a", systemClock, failing).hold("work", 90);
+    const warnings: string[] = [];
+    const logger: Logger = { ...silentLogger, warn: (_fields, message) => void warnings.push(message) };
+    const held = await leasesOf("a", systemClock, failing, logger).hold("work", 90);
     assert.ok(held);
     await until(() => renewals.length > 0);
     isGone = true;
@@ -123,6 +126,8 @@ describe("Leases", () => {
     isGone = true;
     await until(() => held.lost.aborted);
     assert.equal(held.isHeld, false);
+    const said = "a lease could not be renewed yet";
+    assert.deepEqual(warnings, [said, said, "lost a lease; its work stops"], "each outage is said once");
     await held.release();
   });
 

@@ -98,6 +98,7 @@ export class HeldLease implements AsyncDisposable {
     const { store, clock, logger } = this.#parts;
     const released = this.#released.signal;
     let waitMs = this.#ttlMs * RENEW_AFTER;
+    let isFailing = false;
     while (!released.aborted) {
       await clock.sleep(waitMs, released).catch(() => undefined);
       if (released.aborted) return;
@@ -107,9 +108,13 @@ export class HeldLease implements AsyncDisposable {
         if (!(await store.renew(this.#lease, this.#ttlMs))) return this.#lose("another holder has it");
         this.#end = sentAt + this.#ttlMs;
         waitMs = this.#ttlMs * RENEW_AFTER;
+        isFailing = false;
       } catch (error) {
         if (clock.monotonic() >= this.#end) return this.#lose("the database did not respond");
-        logger.warn({ err: error, lease: this.#lease.name }, "a lease could not be renewed yet");
+        // Once for each outage: it is tried again several times a second.
+        if (!isFailing)
+          logger.warn({ err: error, lease: this.#lease.name }, "a lease could not be renewed yet");
+        isFailing = true;
         waitMs = Math.min(RETRY_MS, this.#ttlMs * RENEW_AFTER);
       }
     }
