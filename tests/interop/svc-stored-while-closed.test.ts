@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { constants, existsSync } from "node:fs";
-import { open, rename } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import {
   gitEnvironment,
   repositories,
@@ -11,12 +12,12 @@ import {
   startCodeHost,
   startSvc,
   tempFolder,
+  until,
   type Svc,
 } from "@devplat/testkit";
 import { contentOf } from "./svc-git-stand.ts";
 
-/** Maximum milliseconds until the check of the mirror begins in the background. */
-const BEGINS_WITHIN_MS = 20_000;
+const HELD_READ = pathToFileURL(join(import.meta.dirname, "held-read.ts")).href;
 
 it("a stored response is served while the check of the mirror is held up", async () => {
   const folder = await tempFolder("svc-stored-while-closed");
@@ -40,26 +41,21 @@ it("a stored response is served while the check of the mirror is held up", async
     while (!existsSync(checked)) await sleep(20);
     assert.equal(await first.stop(), 0);
 
-    await rename(checked, `${checked}.kept`);
-    assert.equal((await run("mkfifo", [checked])).code, 0);
-    const second = await startSvc({ codeHost, dataDir });
+    const env = { NODE_OPTIONS: `--import=${HELD_READ}`, HELD_FILE: checked };
+    const second = await startSvc({ codeHost, dataDir, env });
     try {
       codeHost.resetCalls();
       await clone(second, "stored");
       assert.equal(fetches(), 0, "the stored response answered");
       assert.equal(await contentOf(join(folder.path, "stored")), await contentOf(join(folder.path, "first")));
-      const held = await reader(checked);
-      try {
-        // Another request needs the mirror. It goes to the code host, and the stored response is served as before.
-        await clone(second, "without-blobs", "--filter=blob:none");
-        assert.equal(fetches(), 1);
-        await clone(second, "again");
-        assert.equal(fetches(), 1);
-      } finally {
-        await rename(`${checked}.kept`, checked);
-        await held.close();
-      }
+      await until(() => existsSync(`${checked}.begun`));
+      // Another request needs the mirror. It goes to the code host, and the stored response is served as before.
+      await clone(second, "without-blobs", "--filter=blob:none");
+      assert.equal(fetches(), 1);
+      await clone(second, "again");
+      assert.equal(fetches(), 1);
     } finally {
+      await writeFile(`${checked}.go`, "");
       assert.equal(await second.stop(), 0);
     }
   } finally {
@@ -67,17 +63,3 @@ it("a stored response is served while the check of the mirror is held up", async
     await folder.remove();
   }
 });
-
-/** Waits until the other side reads the pipe. It reads on until this is closed. */
-async function reader(path: string): ReturnType<typeof open> {
-  const deadline = performance.now() + BEGINS_WITHIN_MS;
-  for (;;) {
-    try {
-      return await open(path, constants.O_WRONLY | constants.O_NONBLOCK);
-    } catch (error) {
-      const isUnread = error instanceof Error && "code" in error && error.code === "ENXIO";
-      if (!isUnread || performance.now() > deadline) throw error;
-      await sleep(20);
-    }
-  }
-}
