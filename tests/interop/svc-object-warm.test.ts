@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { repositories, startCodeHost, startVersityGateway } from "@devplat/testkit";
 import { startTestBucket, type TestBucket } from "../../apps/svc/src/cache/object-tier/bucket.test-kit.ts";
 import { basic, command } from "./svc-git-stand.ts";
@@ -8,6 +9,9 @@ import { startObjectStand, type ObjectStand } from "./svc-object-stand.ts";
 const HEADS = command("ls-refs", ["ref-prefix HEAD", "ref-prefix refs/heads/"]);
 const SERVICE = "service-token";
 const ADA = { Authorization: basic("ada-token") };
+
+/** A little more than the time for which requests do not ask for a manifest again. */
+const MANIFEST_AGE_MS = 1100;
 
 describe("warming of instances that share a bucket", { timeout: 240_000 }, () => {
   let bucket: TestBucket;
@@ -56,6 +60,7 @@ describe("warming of instances that share a bucket", { timeout: 240_000 }, () =>
     assert.equal(fetches(), 0);
     await look(maintainer);
     assert.equal(fetches(), 1);
+    await sleep(MANIFEST_AGE_MS);
     await clone(other, "third");
     assert.equal(fetches(), 1);
   });
