@@ -78,6 +78,16 @@ describe("svc doctor --bucket", () => {
     );
   });
 
+  it("does not count manifests of a bucket that it cannot reach", async () => {
+    const { code, of } = await report({ SVC_CACHE_OBJECT_ENDPOINT: "http://127.0.0.1:1" });
+    assert.equal(code, 1);
+    assert.match(of("bucket")?.detail ?? "", /^cannot be used: /);
+    assert.deepEqual(
+      [of("manifests")?.state, of("manifests")?.detail],
+      ["warning", "not read: the bucket cannot be used"],
+    );
+  });
+
   it("names the conditions that the bucket ignores, and ends with code 1", async () => {
     const proxy = await startS3Proxy(server.endpoint);
     try {

@@ -242,7 +242,7 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
       bucket: flagOption("Probe the bucket and read its manifests instead."),
       "accel-url": textOption("<url>", "Address of the web server in front (default: server.base_url)."),
     },
-    load: async () => (await import("./doctor.ts")).doctor,
+    load: async () => (await import("./doctor/doctor.ts")).doctor,
   },
   {
     name: "git-credential",

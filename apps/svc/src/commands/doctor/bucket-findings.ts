@@ -1,28 +1,28 @@
 import { silentLogger, systemClock } from "@devplat/base";
 import type { Findings, Outcome } from "@devplat/cli";
 import { probeStore, type ObjectStore, type ProbeRow } from "@devplat/object-store";
-import { repositoryId } from "../access/repository-id.ts";
-import { objectNames, openBucket } from "../assemble/bucket.ts";
-import { objectKeys } from "../assemble/object-keys.ts";
-import { REFUSED_MANIFESTS } from "../cache/object-tier/bucket/bucket-report.ts";
-import { stateOf } from "../cache/object-tier/bucket/probed-store.ts";
-import { MemoryEpochs } from "../cache/object-tier/manifest/epoch-source.ts";
-import type { ManifestKeys } from "../cache/object-tier/manifest/manifest-keys.ts";
-import { ManifestMemory } from "../cache/object-tier/manifest/manifest-memory.ts";
-import { ConditionalManifestFile } from "../cache/object-tier/manifest/manifest-file.ts";
-import { PointersInUse } from "../cache/object-tier/manifest/pointers-in-use.ts";
-import { PointedManifestFile } from "../cache/object-tier/manifest/pointed-manifest-file.ts";
-import { repositoryKey } from "../coordination/repository-key.ts";
-import { hasCommonDatabase } from "../config/common-database.ts";
-import { ManifestReader } from "../cache/object-tier/manifest/manifest-reader.ts";
-import { ManifestRefusals } from "../cache/object-tier/manifest/manifest-refusals.ts";
-import { refuseUnusableBucket } from "../config/refusals.ts";
-import type { Config } from "../config/schema.ts";
-import { databaseSettings } from "../storage/database-settings.ts";
-import { noEncryptionKey } from "../storage/encryption-key.ts";
-import { requireCurrent } from "../storage/migration-state.ts";
-import { openDatabase } from "../storage/open-store.ts";
-import type { Store } from "../storage/store.ts";
+import { repositoryId } from "../../access/repository-id.ts";
+import { objectNames, openBucket } from "../../assemble/bucket.ts";
+import { objectKeys } from "../../assemble/object-keys.ts";
+import { REFUSED_MANIFESTS } from "../../cache/object-tier/bucket/bucket-report.ts";
+import { stateOf, type BucketState } from "../../cache/object-tier/bucket/probed-store.ts";
+import { MemoryEpochs } from "../../cache/object-tier/manifest/epoch-source.ts";
+import type { ManifestKeys } from "../../cache/object-tier/manifest/manifest-keys.ts";
+import { ManifestMemory } from "../../cache/object-tier/manifest/manifest-memory.ts";
+import { ConditionalManifestFile } from "../../cache/object-tier/manifest/manifest-file.ts";
+import { PointersInUse } from "../../cache/object-tier/manifest/pointers-in-use.ts";
+import { PointedManifestFile } from "../../cache/object-tier/manifest/pointed-manifest-file.ts";
+import { repositoryKey } from "../../coordination/repository-key.ts";
+import { hasCommonDatabase } from "../../config/common-database.ts";
+import { ManifestReader } from "../../cache/object-tier/manifest/manifest-reader.ts";
+import { ManifestRefusals } from "../../cache/object-tier/manifest/manifest-refusals.ts";
+import { refuseUnusableBucket } from "../../config/refusals.ts";
+import type { Config } from "../../config/schema.ts";
+import { databaseSettings } from "../../storage/database-settings.ts";
+import { noEncryptionKey } from "../../storage/encryption-key.ts";
+import { requireCurrent } from "../../storage/migration-state.ts";
+import { openDatabase } from "../../storage/open-store.ts";
+import type { Store } from "../../storage/store.ts";
 
 /** Abilities without which the bucket is used all the same. */
 const NOT_NEEDED: ReadonlySet<string> = new Set([
@@ -52,7 +52,7 @@ export async function examineBucket(config: Config, findings: Findings): Promise
       return config.cache.object_bucket ?? "";
     });
     if (bucket === undefined) return;
-    const hasConditions = await probeFindings(bucket, config, findings);
+    const state = await probeFindings(bucket, config, findings);
     await findings.attempt("key of manifests", async () => {
       store = await openStoreOf(config);
       keys = await objectKeys(config, store.oneTime);
@@ -61,7 +61,9 @@ export async function examineBucket(config: Config, findings: Findings): Promise
     if (keys === undefined || store === undefined) return;
     const [read, from, by] = [bucket, store, keys];
     await findings.attempt("manifests", async () =>
-      manifestFinding(read, from, by, { config, hasConditions }),
+      state.kind === "usable"
+        ? manifestFinding(read, from, by, { config, hasConditions: state.abilities.conditions })
+        : { warning: "not read: the bucket cannot be used" },
     );
   } finally {
     await bucket?.close();
@@ -69,19 +71,18 @@ export async function examineBucket(config: Config, findings: Findings): Promise
   }
 }
 
-/** @returns whether the bucket honours conditions */
-async function probeFindings(bucket: ObjectStore, config: Config, findings: Findings): Promise<boolean> {
+async function probeFindings(bucket: ObjectStore, config: Config, findings: Findings): Promise<BucketState> {
   const prefix = config.cache.storage_path?.replaceAll(/^\/+|\/+$/g, "") ?? "";
   const abilities = await probeStore(bucket, { ...(prefix !== "" && { prefix }) });
   const isPointed = !abilities.conditions && hasCommonDatabase(config);
   for (const row of abilities.rows)
     await findings.attempt(row.ability, async () => abilityOutcome(row, isPointed));
+  const state = stateOf(abilities, hasCommonDatabase(config));
   await findings.attempt("bucket", async () => {
-    const state = stateOf(abilities, hasCommonDatabase(config));
     if (state.kind === "unusable") return { fault: `cannot be used: ${state.reason}` };
     return abilities.conditions ? "can be used" : "can be used; the database names the manifests";
   });
-  return abilities.conditions;
+  return state;
 }
 
 /** @param isPointed whether a database replaces conditions on writes */
@@ -144,7 +145,7 @@ async function manifestFinding(
   for (let start = 0; start < ids.length; start += CONCURRENT_READS) {
     const some = ids.slice(start, start + CONCURRENT_READS);
     const read = await Promise.all(some.map(async (id) => reader.read(id)));
-    found += read.filter(({ etag }) => etag !== undefined).length;
+    found += read.filter(({ version }) => version !== undefined).length;
   }
   const all = `${found} of ${ids.length} cached repositories have one`;
   const refused = [...refusals.counts()].map(([reason, count]) => `${count} ${REFUSED_MANIFESTS[reason]}`);

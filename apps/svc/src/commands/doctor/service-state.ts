@@ -1,6 +1,6 @@
 import { messageOf } from "@devplat/base";
 import { boundedRequest } from "@devplat/http-client";
-import type { Config } from "../config/schema.ts";
+import type { Config } from "../../config/schema.ts";
 
 /** Milliseconds that the running service gets to answer. */
 const ANSWER_MS = 3000;

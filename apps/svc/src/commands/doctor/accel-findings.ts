@@ -5,13 +5,13 @@ import { exists, messageOf, systemCode } from "@devplat/base";
 import type { Outcome } from "@devplat/cli";
 import { boundedRequest, jsonOf, type HttpResponse } from "@devplat/http-client";
 import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit/problem";
-import { accelGroupId } from "../assemble/accel.ts";
-import { HANDED_FOLDER } from "../cache/responses/response-folders.ts";
-import { cacheFolder } from "../config/cache-folder.ts";
-import type { Config } from "../config/schema.ts";
-import { ACCEL_HEADER, ACCEL_LOCATION } from "../http/accel/accel.ts";
-import { closedFolder } from "../http/accel/group-access.ts";
-import { PROBE_PATH, writeProbeFile, type ProbeFile, type ProbeResult } from "../http/accel/probe-file.ts";
+import { accelGroupId } from "../../assemble/accel.ts";
+import { HANDED_FOLDER } from "../../cache/responses/response-folders.ts";
+import { cacheFolder } from "../../config/cache-folder.ts";
+import type { Config } from "../../config/schema.ts";
+import { ACCEL_HEADER, ACCEL_LOCATION } from "../../http/accel/accel.ts";
+import { closedFolder } from "../../http/accel/group-access.ts";
+import { PROBE_PATH, writeProbeFile, type ProbeFile, type ProbeResult } from "../../http/accel/probe-file.ts";
 import { serviceState } from "./service-state.ts";
 
 /** Milliseconds that the web server gets to answer. */

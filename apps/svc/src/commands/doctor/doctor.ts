@@ -4,20 +4,20 @@ import { dirname, join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
 import { Findings, flagOf, textOf, type Options, type Outcome } from "@devplat/cli";
 import { HttpClientError } from "@devplat/http-client";
-import { refuseUnusable, ineffective } from "../config/refusals.ts";
-import { cacheFolder } from "../config/cache-folder.ts";
-import { formatListen } from "../config/listen.ts";
-import type { Config } from "../config/schema.ts";
-import { HostClient } from "../code-host/host-client.ts";
-import type { CodeHost } from "../code-host/code-host.ts";
-import { codeHostFor } from "../code-host/code-host-for.ts";
-import { UpstreamConnections } from "../upstream/upstream-connections.ts";
-import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../health.ts";
-import { TlsIdentities } from "../http/server/tls-identities.ts";
-import { databaseSettings } from "../storage/database-settings.ts";
-import { unusable } from "../storage/migration-state.ts";
-import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
-import { readConfig, type RunCommand } from "./command.ts";
+import { refuseUnusable, ineffective } from "../../config/refusals.ts";
+import { cacheFolder } from "../../config/cache-folder.ts";
+import { formatListen } from "../../config/listen.ts";
+import type { Config } from "../../config/schema.ts";
+import { HostClient } from "../../code-host/host-client.ts";
+import type { CodeHost } from "../../code-host/code-host.ts";
+import { codeHostFor } from "../../code-host/code-host-for.ts";
+import { UpstreamConnections } from "../../upstream/upstream-connections.ts";
+import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../../health.ts";
+import { TlsIdentities } from "../../http/server/tls-identities.ts";
+import { databaseSettings } from "../../storage/database-settings.ts";
+import { unusable } from "../../storage/migration-state.ts";
+import { DATABASE_FILE, openDatabase } from "../../storage/open-store.ts";
+import { readConfig, type RunCommand } from "../command.ts";
 import { serviceState } from "./service-state.ts";
 
 /** Beginning of the name of a folder that is made and removed as a trial. */
@@ -35,7 +35,7 @@ export const doctor: RunCommand = async ({ flags, options }) => {
     config = loaded.config;
     refuseUnusable(config);
     if (config.cache.object_bucket !== undefined) {
-      const { checkBucketSettings } = await import("../assemble/bucket.ts");
+      const { checkBucketSettings } = await import("../../assemble/bucket.ts");
       await checkBucketSettings(config);
     }
     const warnings = [...loaded.warnings, ...ineffective(config)];
@@ -63,7 +63,7 @@ async function examine(config: Config, findings: Findings, options: Options): Pr
   await findings.attempt(`database (${config.database.driver})`, async () => {
     const settings = databaseSettings(config);
     if (settings.driver === "sqlite") {
-      const { sqlitePath } = await import("../storage/sqlite/open.ts");
+      const { sqlitePath } = await import("../../storage/sqlite/open.ts");
       const path =
         settings.dsn === undefined ? join(dataDir, DATABASE_FILE) : sqlitePath(settings.dsn.reveal());
       // Opening it would make it.
