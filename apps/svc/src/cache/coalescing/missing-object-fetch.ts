@@ -116,12 +116,12 @@ export class MissingObjectFetches {
     let fetched = false;
     const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Buffer>> => {
       fetched = true;
-      const moved = (place = await this.#queue.take(
+      const taken = (place = await this.#queue.take(
         upstreamWork(repository.id.key, job.client),
         signal,
         waitMs,
       ));
-      if (moved === undefined) throw new NoTurn();
+      if (taken === undefined) throw new NoTurn();
       const response = await job.upstream
         .fetch(requestFor(wants, refs, format), signal)
         .catch((cause: unknown) => {
@@ -130,7 +130,7 @@ export class MissingObjectFetches {
       if (!isUploadPackResult(response)) throw new FetchRefused(response);
       return packOf(response, (bytes) => {
         begun();
-        moved.moved(bytes);
+        taken.moved(bytes);
         forAll?.received((received += bytes));
       });
     };

@@ -32,20 +32,19 @@ export class StoredFills {
     this.#parts = parts;
   }
 
-  /** Call it when {@link CachedRepository.looksAgainAt} has come. @returns the response. When it is closed, and the mirror is empty, a fill from it starts */
+  /**
+   * Call it when {@link CachedRepository.looksAgainAt} has come.
+   *
+   * @returns the response. When it is closed, and the mirror is empty, a fill from it starts
+   */
   behind(job: FetchJob, key: string, response: StoredResponse): StoredResponse {
     const { repository } = job;
     const { filler, clock } = this.#parts;
     if (!filler.canFillFrom(job)) return response;
     repository.looksAgainAt = clock.monotonic() + LOOK_INTERVAL_MS;
     const { generation } = repository;
-    const { size, soundFile, source } = response;
     return {
-      size,
-      slice: (offset) => response.slice(offset),
-      crowded: () => response.crowded(),
-      ...(soundFile === undefined ? {} : { soundFile }),
-      ...(source === undefined ? {} : { source }),
+      ...response,
       close: async () => {
         await response.close();
         this.#parts.work.start(this.#fill(job, key, generation));

@@ -190,10 +190,9 @@ export class FileResponseStore implements LocalResponseStore {
     this.#touched.delete(path);
     this.#files.forget(path);
     try {
-      const facts = await ifExists(lstat(path));
-      if (facts === undefined) return false;
+      const inode = this.#parts.separateTrailers === true ? (await lstat(path)).ino : undefined;
       await unlink(path);
-      await removeTrailer(this.#parts, path.replace(CORRUPT_SUFFIX, ""), facts.ino);
+      if (inode !== undefined) await removeTrailer(this.#parts, path.replace(CORRUPT_SUFFIX, ""), inode);
       return true;
     } catch (error) {
       if (systemCode(error) === "ENOENT") return false;

@@ -161,9 +161,9 @@ export class BucketManifestStore implements ManifestStore {
   ): Promise<boolean> {
     const { file, memory, refusals, clock } = this.#parts;
     try {
-      const etag = await file.replace(id, bytes, { before: entry.etag, fence: manifest.fence });
+      const version = await file.replace(id, bytes, { before: entry.version, fence: manifest.fence });
       refusals.accept(id);
-      memory.setWritten(id, { etag, manifest, hmac, askedAt: clock.monotonic(), bytes: bytes.length });
+      memory.setWritten(id, { version, manifest, hmac, askedAt: clock.monotonic(), bytes: bytes.length });
       return true;
     } catch (error) {
       if (!(error instanceof ObjectStoreError)) throw error;

@@ -11,7 +11,7 @@ const ENTRY_BYTES = 512;
 /** State of a repository's manifest in the bucket, as far as this process knows. */
 export interface Remembered {
   /** Version of the ManifestFile; undefined: there is none. */
-  readonly etag: string | undefined;
+  readonly version: string | undefined;
   /** The manifest in the bucket, if its HMAC is right. Its epoch may be old. */
   readonly stored: Manifest | undefined;
   /** HMAC of `stored`. */
@@ -53,7 +53,7 @@ export class ManifestMemory {
     {
       manifest,
       ...rest
-    }: Pick<Remembered, "etag" | "hmac" | "askedAt" | "bytes"> & { readonly manifest: Manifest },
+    }: Pick<Remembered, "version" | "hmac" | "askedAt" | "bytes"> & { readonly manifest: Manifest },
   ): void {
     const known = this.get(id)?.stored;
     if (known !== undefined && known.generation > manifest.generation && known.epoch >= manifest.epoch)

@@ -44,9 +44,9 @@ export class ManifestReader {
     const before = memory.get(id);
     const askedAt = clock.monotonic();
     // Bytes that are not a manifest may have come so over the network. They are read again each time.
-    const ifNoneMatch =
-      before?.stored === undefined && before?.foreign === undefined ? undefined : before.etag;
-    const found = await file.read(id, ifNoneMatch);
+    const knownVersion =
+      before?.stored === undefined && before?.foreign === undefined ? undefined : before.version;
+    const found = await file.read(id, knownVersion);
     if (found.kind === "absent") {
       this.#parts.refusals.accept(id);
       return this.#remember(id, before, { ...NOTHING, askedAt });
@@ -64,7 +64,7 @@ export class ManifestReader {
     // A write or another read may have ended while the response was on its way. An older response says nothing then.
     const known = memory.get(id);
     if (known !== undefined && known !== before && !isNewer(opened, known.newest)) return known;
-    const read = { etag: version, askedAt, bytes: bytes?.length ?? 0 };
+    const read = { version, askedAt, bytes: bytes?.length ?? 0 };
     return this.#remember(id, known, await this.#judge(id, opened, known?.newest, read));
   }
 
@@ -73,7 +73,7 @@ export class ManifestReader {
     id: RepositoryId,
     opened: OpenedManifest,
     newest: Manifest | undefined,
-    read: Pick<Remembered, "etag" | "askedAt" | "bytes">,
+    read: Pick<Remembered, "version" | "askedAt" | "bytes">,
   ): Promise<Remembered> {
     const { refusals, epochs } = this.#parts;
     const unusable = { ...NOTHING, ...read, newest, usable: false };
@@ -112,7 +112,7 @@ export class ManifestReader {
 
 /** There is no manifest. */
 export const NOTHING: Remembered = {
-  etag: undefined,
+  version: undefined,
   stored: undefined,
   hmac: undefined,
   newest: undefined,
