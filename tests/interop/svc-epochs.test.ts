@@ -99,7 +99,7 @@ describe("stored data of several instances on one Postgres", { timeout: 600_000 
     });
     assert.equal(await stand.clone(a.svc, minted.token), "hit");
     a.relay.cut();
-    await until(async () => (await fetch(`${a.svc.url}/readyz`)).status === 503);
+    await until(async () => (await fetch(`${a.svc.url}/readyz?require=database`)).status === 503);
     await purge();
     await sleep(EFFECT_MS);
     assert.equal(await stand.clone(a.svc), "hit", "with a credential that only the code host checks");
@@ -122,11 +122,11 @@ describe("stored data of several instances on one Postgres", { timeout: 600_000 
     const database = "test_1";
     await administer(`ALTER DATABASE ${database} WITH ALLOW_CONNECTIONS false`);
     await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`);
-    await until(async () => (await fetch(`${a.svc.url}/readyz`)).status === 503);
+    await until(async () => (await fetch(`${a.svc.url}/readyz?require=database`)).status === 503);
     await sleep(EFFECT_MS);
     await administer(`ALTER DATABASE ${database} WITH ALLOW_CONNECTIONS true`);
     for (const { svc } of [a, b]) {
-      await until(async () => (await fetch(`${svc.url}/readyz`)).status === 200);
+      await until(async () => (await fetch(`${svc.url}/readyz?require=database`)).status === 200);
     }
     await until(async () => (await stand.send(b.svc, "GET", "/api/cached-repos")).status === 200);
     const { id: added } = await stand.call<{ id: string }>(b.svc, "POST", "/api/cached-repos", {

@@ -135,7 +135,12 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     const database = new URL(dsn).pathname.slice(1);
     await administer(`ALTER DATABASE ${database} WITH ALLOW_CONNECTIONS false`);
     await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`);
-    await until(async () => (await send(one, "GET", "/readyz", "")).status === 503);
+    const needed = "/readyz?require=database";
+    await until(async () => (await send(one, "GET", needed, "")).status === 503);
+    const degraded = await send(one, "GET", "/readyz", "");
+    assert.equal(degraded.status, 200);
+    assert.match(await degraded.text(), /^degraded: the database does not answer/m);
+    assert.equal(await lsRemote(one, HOST_TOKEN), 0, "what the balancer sends is served");
     const listed = await send(one, "GET", "/api/audit", admin);
     assert.equal(listed.status, 503);
     assert.match(await listed.text(), /"code":"database_unavailable"/);
@@ -150,7 +155,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     assert.match(await cloned.text(), /The database of this service does not answer/);
     assert.equal((await send(one, "GET", "/healthz", "")).status, 200);
     await administer(`ALTER DATABASE ${database} WITH ALLOW_CONNECTIONS true`);
-    await until(async () => (await send(one, "GET", "/readyz", "")).status === 200);
+    await until(async () => (await send(one, "GET", needed, "")).status === 200);
     assert.equal((await send(one, "GET", path, token)).status, 200);
     assert.equal((await send(one, "GET", "/api/audit", admin)).status, 200);
   });

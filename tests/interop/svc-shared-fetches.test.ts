@@ -268,7 +268,7 @@ describe("shared fetches of four instances", { timeout: 480_000 }, () => {
       assert.ok(ms < fault.delayMs + SHARE_WAIT_MS + SLACK_MS, `${ms} ms`);
     }
     assert.ok(upstreamFetches() <= INSTANCES, `${upstreamFetches()} fetches`);
-    await until(async () => (await fetch(`${instances[0]!.svc.url}/readyz`)).status === 200);
+    await until(async () => (await fetch(`${instances[0]!.svc.url}/readyz?require=database`)).status === 200);
   });
 
   it("a reader that waits gets nothing after the code host has revoked its access", async () => {

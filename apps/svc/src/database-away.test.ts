@@ -95,13 +95,17 @@ describe("while the database does not answer", () => {
       body: new URLSearchParams({ client_id: "cli" }),
     });
     const metrics = await fetch(`${svc.url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
-    const ready = await fetch(`${svc.url}/readyz`);
+    const ready = await fetch(`${svc.url}/readyz?require=database`);
     for (const response of [login, device, metrics, ready]) {
       assert.equal(response.status, 503, response.url);
       assert.equal(response.headers.get("retry-after"), "5", response.url);
       assert.match(await response.text(), /database.* does not answer/, response.url);
     }
     assert.equal((await fetch(`${svc.url}/healthz`)).status, 200);
+    const degraded = await fetch(`${svc.url}/readyz`);
+    assert.equal(degraded.status, 200, "clones with credentials of the code host go on");
+    assert.match(await degraded.text(), /^ready\ndegraded: the database does not answer: tokens /);
+    assert.equal((await fetch(`${svc.url}/readyz?require=cache`)).status, 400);
     assert.equal((await fetch(`${svc.url}/admin`)).status, 200, "the login page needs no database");
   });
 });

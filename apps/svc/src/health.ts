@@ -42,6 +42,8 @@ export interface HealthOptions {
 /** Short health report of the running service. `svc doctor` checks more. */
 export class Health {
   readonly #options: HealthOptions;
+  /** Ping of the database that has not ended yet. */
+  #running: Promise<boolean> | undefined;
 
   constructor(options: HealthOptions) {
     this.#options = options;
@@ -59,17 +61,26 @@ export class Health {
     ];
   }
 
-  /** Whether the database responds within {@link PING_MS}. Never rejects. */
-  async databaseAnswers(): Promise<boolean> {
+  /** Whether the database responds in time. Never rejects. @param ms maximum time to wait */
+  async databaseAnswers(ms = PING_MS): Promise<boolean> {
     const ended = new AbortController();
-    const late = after(PING_MS, false, { signal: ended.signal }).catch(() => false);
-    const answered = this.#options.ping().then(
-      () => true,
-      () => false,
-    );
+    const late = after(ms, false, { signal: ended.signal }).catch(() => false);
+    // One at a time, so that probes of a database that hangs do not take all of its connections.
+    const answered = (this.#running ??= this.#ping());
     const isThere = await Promise.race([answered, late]);
     ended.abort();
     return isThere;
+  }
+
+  async #ping(): Promise<boolean> {
+    try {
+      await this.#options.ping();
+      return true;
+    } catch {
+      return false;
+    } finally {
+      this.#running = undefined;
+    }
   }
 
   async #database(): Promise<HealthItem> {

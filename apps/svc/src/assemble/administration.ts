@@ -30,6 +30,7 @@ import type { Activity } from "../telemetry/activity.ts";
 import { managementListener } from "./management.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { ScopeExplainer } from "../administration/tokens/explain.ts";
+import { Readiness } from "../readiness.ts";
 import type { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import type { Store } from "../storage/store.ts";
 import { AdminTokens } from "../administration/tokens/admin-tokens.ts";
@@ -169,12 +170,7 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
     assets,
     renderMetrics: parts.renderMetrics,
     metricsPublic: config.metrics.public,
-    readyNotes: () => parts.health.notes(),
-    notReady: async () => {
-      if (parts.isStopping()) return "the service is stopping";
-      if (!(await parts.health.databaseAnswers())) return "the database does not answer";
-      return (await parts.overload.isTurningAway()) ? "its queue of large responses is full" : undefined;
-    },
+    readiness: new Readiness(parts),
     ownHostsOnly: config.dev.mode && !config.dev.mode_unsafe,
     audit,
     logger,

@@ -190,7 +190,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     clock,
     idle,
     pruneAfterMs: settings.pruneAfterMs,
-    mayRepack: async (id) => tier === undefined || (await tier.mirrors.mayRepack(id)),
+    mayRepack: async (id) => tier === undefined || (await tier.mirrors.maintains(id)) === true,
     onChanged: (id, change) => tier?.mirrors.changed(id, change),
     onRepackFailure: async (key, error) => mirrorFaults.repackFailed(key, error),
     onDamagedIndex: (path) => {
@@ -244,7 +244,8 @@ export function buildCache(settings: CacheSettings): CacheParts {
       policies,
       upstreamQueue,
       sharing,
-      mayWarm: async (id) => tier === undefined || (await tier.mirrors.mayWarm(id)),
+      // If the bucket does not say who warms, each instance does.
+      mayWarm: async (id) => tier === undefined || (await tier.mirrors.maintains(id)) !== false,
       faults,
       metrics,
       clock,

@@ -10,6 +10,7 @@ import { DATABASE_RETRY_SECONDS, problemOf, problemResponse, INTERNAL } from "..
 import { addOperations } from "../admin-api/router.ts";
 import { requireAccess } from "../administration/permission.ts";
 import { requestFacts } from "../http/request/management-client.ts";
+import type { Readiness } from "../readiness.ts";
 import type { Operation } from "../admin-api/operation.ts";
 import { addAdminUi, type AdminUiParts } from "../admin-ui/routes.ts";
 
@@ -23,10 +24,7 @@ export interface ManagementOptions {
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
   /** Whether /metrics needs no credential. */
   readonly metricsPublic: boolean;
-  /** The reason why the service should get no requests; undefined: it should. */
-  readonly notReady: () => Promise<string | undefined>;
-  /** Lines about parts that do not work although the service is ready. */
-  readonly readyNotes: () => readonly string[];
+  readonly readiness: Readiness;
   /** Only loopback Hosts and the base address are answered (development mode: no login protects it). */
   readonly ownHostsOnly: boolean;
   readonly audit: AuditTrail;
@@ -65,11 +63,12 @@ export function managementListener(
 
   app.get("/healthz", (context) => context.text("ok\n"));
   app.get("/readyz", async (context) => {
-    const reason = await options.notReady();
-    if (reason === undefined) {
-      return context.text(["ready", ...options.readyNotes()].map((line) => `${line}\n`).join(""));
-    }
-    return context.text(`not ready: ${reason}\n`, 503, { "Retry-After": DATABASE_RETRY_SECONDS });
+    const { require } = context.req.query();
+    if (require !== undefined && require !== "database")
+      return problemResponse({ code: "bad_parameter", detail: "The parameter require takes only: database" });
+    const state = await options.readiness.look(require === "database");
+    if (state.isReady) return context.text(["ready", ...state.notes].map((line) => `${line}\n`).join(""));
+    return context.text(`not ready: ${state.reason}\n`, 503, { "Retry-After": DATABASE_RETRY_SECONDS });
   });
 
   app.get("/metrics", async (context) => {

@@ -176,8 +176,10 @@ async function certificateFinding({ tls }: Config): Promise<Outcome> {
 async function serviceFinding(config: Config): Promise<Outcome> {
   const state = await serviceState(config);
   switch (state.kind) {
-    case "ready":
-      return `running and ready at ${formatListen(config.server.listen)}`;
+    case "ready": {
+      const ready = `running and ready at ${formatListen(config.server.listen)}`;
+      return state.notes.length === 0 ? ready : { warning: [ready, ...state.notes].join("; ") };
+    }
     case "unknown":
       return "listens on a socket file; not asked";
     case "stopped":

@@ -4,9 +4,12 @@ import type { Config } from "../../config/schema.ts";
 
 /** Milliseconds that the running service gets to answer. */
 const ANSWER_MS = 3000;
+/** Largest response of `/readyz`: some lines. */
+const MAX_BYTES = 64 << 10;
 
 export type ServiceState =
-  | { readonly kind: "ready" }
+  /** @property notes lines about parts that do not work */
+  | { readonly kind: "ready"; readonly notes: readonly string[] }
   /** It listens on a socket file, and is not asked. */
   | { readonly kind: "unknown" }
   | { readonly kind: "stopped" }
@@ -19,15 +22,15 @@ export async function serviceState({ server, tls }: Config): Promise<ServiceStat
   const isTls = tls.certificates.length > 0;
   const name = address.host ?? "localhost";
   const url = `${isTls ? "https" : "http"}://${name.includes(":") ? `[${name}]` : name}:${address.port}/readyz`;
-  const status = await boundedRequest(url, {
+  const { status, text } = await boundedRequest(url, {
     // The certificate is for the name that users type, not for the loopback address.
     tls: { rejectUnauthorized: false },
     timeoutMs: ANSWER_MS,
-    maxBytes: "head only",
+    maxBytes: MAX_BYTES,
   }).then(
-    (response) => response.status,
-    (error: unknown) => messageOf(error),
+    (response) => ({ status: response.status, text: response.body.toString() }),
+    (error: unknown) => ({ status: messageOf(error), text: "" }),
   );
-  if (status === 200) return { kind: "ready" };
+  if (status === 200) return { kind: "ready", notes: text.split("\n").slice(1).filter(Boolean) };
   return status === "ECONNREFUSED" ? { kind: "stopped" } : { kind: "other", url, status };
 }

@@ -56,25 +56,19 @@ export class MirrorTier {
     if (change.kind === "repacked" || change.kind === "filled") queue.add(mirrorJob(id));
   }
 
-  /** Whether this instance merges the packs of a repository. Never rejects. */
-  async mayRepack(id: RepositoryId): Promise<boolean> {
+  /**
+   * Whether this instance maintains a repository for all: it merges its packs, and warms it. Undefined: the lease cannot be
+   * asked for, so nobody knows. Never rejects.
+   */
+  async maintains(id: RepositoryId): Promise<boolean | undefined> {
     const { maintainer, sync, faults } = this.#parts;
     try {
       const fence = await maintainer.mayMaintain(id);
       sync.state(id).fence = fence;
       return fence !== undefined;
     } catch (error) {
-      faults.once({ id }, error, "the lease of a repository cannot be taken; its packs are not merged");
-      return false;
-    }
-  }
-
-  /** Whether this instance warms a repository. It does if the bucket cannot say who else would. Never rejects. */
-  async mayWarm(id: RepositoryId): Promise<boolean> {
-    try {
-      return (await this.#parts.maintainer.mayMaintain(id)) !== undefined;
-    } catch {
-      return true;
+      faults.once({ id }, error, "the lease of a repository cannot be taken");
+      return undefined;
     }
   }
 
