@@ -75,6 +75,32 @@ const LINES: readonly Line[] = [
   },
   { label: "disk after one clone of 141 MB", result: "disk", row: /^large: after one/, ratio: true },
   { label: "disk when clones of it repeat", result: "disk", row: /^large: .*three times/, ratio: true },
+  {
+    label: "bucket: stored clone of 141 MB from the local cache, CPU",
+    result: "object",
+    row: /^large: hit from the local tier/,
+  },
+  {
+    label: "bucket: the same at an instance with an empty local cache, wall time",
+    result: "object",
+    row: /^large: first hit of an empty instance, wall, next to the code host/,
+  },
+  {
+    label: "bucket: the same, memory above idle",
+    result: "object",
+    row: /^large: first hit of an empty instance, memory/,
+  },
+  { label: "bucket: upload of a response of 100 MB, CPU", result: "object", row: /^upload of a response/ },
+  {
+    label: "bucket: upload of a mirror of 162 MB, wall time",
+    result: "object-mirror",
+    row: /^large.*: upload of the mirror/,
+  },
+  {
+    label: "bucket: a mirror of 162 MB, from an empty disk to the first pack, wall time",
+    result: "object-mirror",
+    row: /^large.*: the same/,
+  },
 ];
 
 /** The figures for operators, as a table and an example. */

@@ -121,7 +121,7 @@ describe("a bucket that ignores conditions on writes", { timeout: 300_000 }, () 
       const instance = await stand.addInstance("a");
       await until(() => instance.svc.log().includes("the bucket is not used"));
       assert.match(instance.svc.log(), /does not honour conditions .*database\.driver: postgres/);
-      assert.match(await (await fetch(`${instance.svc.url}/readyz`)).text(), /object store: not usable/);
+      assert.match(await (await fetch(`${instance.svc.url}/readyz`)).text(), /bucket: not usable/);
       await stand.list(instance.svc);
       await stand.cloneRight(instance);
       assert.deepEqual((await reader.store.list("")).entries, []);

@@ -79,10 +79,10 @@ describe("health", () => {
   it("instances with another key for the bucket are a warning that says what to do", async () => {
     const bucket = { look: () => ({ state: "good", detail: "answers", notes: [] }) as const };
     const options = { bucket, otherKeyIds: () => ["0123456789abcdef"] };
-    assert.equal((await states(options))["Object store"], "warn");
+    assert.equal((await states(options))["Bucket"], "warn");
     const [note] = healthOf(options).notes();
     assert.match(note ?? "", /set the same cache\.object_key on all of them/);
     assert.doesNotMatch(note ?? "", /0123/);
-    assert.equal((await states({ bucket }))["Object store"], "good");
+    assert.equal((await states({ bucket }))["Bucket"], "good");
   });
 });

@@ -117,14 +117,14 @@ export class Health {
   /** Lines for `/readyz` about parts that do not work, although the service is ready. */
   notes(): readonly string[] {
     const notes = this.#options.bucket?.look().notes ?? [];
-    return this.#hasOtherKeys() ? [...notes, `object store: ${OTHER_KEYS}`] : notes;
+    return this.#hasOtherKeys() ? [...notes, `bucket: ${OTHER_KEYS}`] : notes;
   }
 
   #bucket(): readonly HealthItem[] {
     const { bucket, otherKeyIds } = this.#options;
     if (bucket === undefined) return [];
     const { state, detail } = bucket.look();
-    const name = "Object store";
+    const name = "Bucket";
     if (!this.#hasOtherKeys()) return [{ name, state, detail }];
     const text = `${detail}; ${OTHER_KEYS} (theirs: ${otherKeyIds().join(", ")})`;
     return [{ name, state: state === "bad" ? "bad" : "warn", detail: text }];

@@ -36,6 +36,14 @@ const SERVER_USER = "postgres";
 
 /** SIGTERM would wait for the clients to leave. */
 const FAST_SHUTDOWN = "SIGINT";
+/** The kernel forgets the signal of {@link startPeer} when the user changes, so it is set again. */
+const SWITCH_USER = [
+  `--reuid=${SERVER_USER}`,
+  `--regid=${SERVER_USER}`,
+  "--init-groups",
+  "--pdeathsig=INT",
+  "--",
+];
 
 export interface PostgresOptions {
   /** Whether it speaks TLS too. Default false. */
@@ -49,9 +57,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const switched = process.getuid?.() === 0;
   if (switched) await handOver(folder.path);
   const as = (args: readonly string[]): [string, string[]] =>
-    switched
-      ? ["setpriv", [`--reuid=${SERVER_USER}`, `--regid=${SERVER_USER}`, "--init-groups", ...args]]
-      : [args[0] ?? "", args.slice(1)];
+    switched ? ["setpriv", [...SWITCH_USER, ...args]] : [args[0] ?? "", args.slice(1)];
   // PG* variables of the user would change what the programs do.
   const env = { PATH: process.env["PATH"], HOME: folder.path, LC_ALL: "C" };
   const made = await run(

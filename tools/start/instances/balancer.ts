@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { answers, startPeer, tempFolder } from "@devplat/testkit";
+import { answers, startPeer, tempFolder, type Peer } from "@devplat/testkit";
 
 const GUIDE = new URL("../../../docs/svc/several-instances.md", import.meta.url);
 /** Lines of the guide's configuration that name its two instances. */
@@ -10,6 +10,9 @@ const GUIDE_HASH = /^ *hash [^\n]*\n/m;
 
 export interface Balancer {
   readonly url: string;
+  readonly pid: number;
+  /** Starts it on the same port again, after its end. */
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -29,13 +32,22 @@ export async function startBalancer(
   const http = await configuration(port, instances);
   await writeFile(config, frame(work.path, byRepository ? http : http.replace(GUIDE_HASH, "random;\n")));
   const url = `http://127.0.0.1:${port}`;
-  const peer = await startPeer("nginx", async () => ({
-    command: "nginx",
-    args: ["-c", config, "-p", work.path, "-e", join(work.path, "error.log"), "-g", "daemon off;"],
-    isReady: async () => answers(`${url}/healthz`),
-  }));
+  const start = (): Promise<Peer> =>
+    startPeer("nginx", async () => ({
+      command: "nginx",
+      args: ["-c", config, "-p", work.path, "-e", join(work.path, "error.log"), "-g", "daemon off;"],
+      isReady: async () => answers(`${url}/healthz`),
+    }));
+  let peer = await start();
   return {
     url,
+    get pid() {
+      return peer.pid;
+    },
+    async restart() {
+      await peer.stop();
+      peer = await start();
+    },
     async stop() {
       await peer.stop();
       await work.remove();

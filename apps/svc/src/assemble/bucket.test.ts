@@ -82,7 +82,7 @@ describe("assembleBucket", () => {
     const { store, manifests, names, report } = assembled(configOf(), metrics);
     await assert.rejects(manifests.current(REPOSITORY), isClosed);
     assert.equal(requests(), 0);
-    assert.deepEqual(report.look().notes, ["object store: not probed yet"]);
+    assert.deepEqual(report.look().notes, ["bucket: not probed yet"]);
     assert.equal((await store.probe()).kind, "usable");
     assert.equal(report.look().state, "good");
     await manifests.update(REPOSITORY, { epoch: 0 }, adding(someResponse()));

@@ -39,6 +39,8 @@ export async function startCodeHostProcess(): Promise<CodeHostProcess> {
   const child = fork(join(import.meta.dirname, "main.ts"), {
     execArgv: ["--disable-warning=ExperimentalWarning"],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
+    // Ctrl-C goes to the caller, which stops it.
+    detached: true,
   });
   const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
   const hello = new Promise<{ url: string; root: string }>((resolve, reject) => {

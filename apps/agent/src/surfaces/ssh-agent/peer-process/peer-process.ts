@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { peerCredentials } from "../../listening/peer-credentials.ts";
-import { isStillRunning, programName, readProcess, type ProcessRecord } from "./process-record.ts";
+import { isStillRunning, programName, readProcess, type ProcessRecord } from "@devplat/base/process-record";
 
 /** Processes of a chain that a prompt can show. */
 const MAX_ANCESTORS = 6;

@@ -39,6 +39,7 @@ const CALLER: PeerProcess = {
   parent: 6,
   session: 5,
   isBackground: false,
+  isZombie: false,
   sessionStart: "50",
   ancestors: [
     {
@@ -49,6 +50,7 @@ const CALLER: PeerProcess = {
       parent: 5,
       session: 5,
       isBackground: false,
+      isZombie: false,
     },
   ],
 };

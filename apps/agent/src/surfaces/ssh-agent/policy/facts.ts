@@ -1,6 +1,6 @@
 import { visible } from "@devplat/base/terminal";
 import { fingerprint, type SignedData } from "@devplat/ssh-protocol";
-import { programName, type ProcessRecord } from "../peer-process/process-record.ts";
+import { programName, type ProcessRecord } from "@devplat/base/process-record";
 import type { PeerProcess } from "../peer-process/peer-process.ts";
 import type { NamedSession, Origin } from "./permission.ts";
 

@@ -15,6 +15,7 @@ const caller = (changes: Partial<PeerProcess> = {}): PeerProcess => ({
   parent: 60,
   session: 50,
   isBackground: false,
+  isZombie: false,
   sessionStart: "500",
   ancestors: [],
   ...changes,

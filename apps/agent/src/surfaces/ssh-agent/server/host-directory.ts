@@ -1,7 +1,7 @@
 import type { Clock } from "@devplat/base";
 import { decodeKnownHosts, type KnownHost } from "@devplat/ssh-protocol";
 import { isLoginProgram, type PeerProcess } from "../peer-process/peer-process.ts";
-import { commandWords } from "../peer-process/process-record.ts";
+import { commandWords } from "@devplat/base/process-record";
 import { literalNames } from "../policy/destination.ts";
 import { namesOfHostKey } from "../policy/host-names.ts";
 import type { KnownHostsFiles } from "../policy/known-hosts-files.ts";

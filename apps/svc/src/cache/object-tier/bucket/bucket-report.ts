@@ -35,13 +35,13 @@ export class BucketReport {
     const { probed, circuit, refusals } = this.#parts;
     const { state } = probed;
     if (state.kind === "probing")
-      return { state: "idle", detail: "is being probed", notes: ["object store: not probed yet"] };
+      return { state: "idle", detail: "is being probed", notes: ["bucket: not probed yet"] };
     if (state.kind === "unusable") {
-      const notes = ["object store: not usable, only the local cache is used"];
+      const notes = ["bucket: not usable, only the local cache is used"];
       return { state: "bad", detail: `not used: ${state.reason}`, notes };
     }
     if (circuit.state !== "closed") {
-      const notes = ["object store: failed several times, only the local cache is used"];
+      const notes = ["bucket: failed several times, only the local cache is used"];
       return { state: "warn", detail: "failed several times, and is tried again within 30 seconds", notes };
     }
     const refused = [...refusals.counts()];
@@ -53,7 +53,7 @@ export class BucketReport {
         ? ""
         : ` (key ${otherKeys.join(", ")}): set the same cache.object_key on all instances, or cache.object_key_previous to this key`;
     const detail = `manifests that are not used: ${counts}${keys}`;
-    return { state: "warn", detail, notes: [`object store: ${detail}`] };
+    return { state: "warn", detail, notes: [`bucket: ${detail}`] };
   }
 }
 

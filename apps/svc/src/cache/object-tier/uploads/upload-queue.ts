@@ -214,7 +214,7 @@ export class UploadQueue {
   #failed(entry: WaitingJob, error: unknown): void {
     const { clock, faults } = this.#parts;
     const now = clock.monotonic();
-    faults.once({ id: entry.job.id }, error, "data cannot be uploaded to the object store");
+    faults.once({ id: entry.job.id }, error, "data cannot be uploaded to the bucket");
     this.#waiting.putLast(entry);
     if (error instanceof ObjectStoreError && !FAULTS_OF_OBJECT.has(error.code)) {
       // Jobs that ran concurrently fail for the same reason.

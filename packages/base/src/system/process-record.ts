@@ -18,6 +18,8 @@ export interface ProcessRecord {
   readonly session: number;
   /** It is not in the foreground of a terminal. */
   readonly isBackground: boolean;
+  /** It has ended, and its parent has not asked for its exit code yet. */
+  readonly isZombie: boolean;
 }
 
 /** @returns undefined when there is no such process, or the system has no such list */
@@ -37,7 +39,7 @@ export async function isStillRunning({
   startTime,
 }: Pick<ProcessRecord, "pid" | "startTime">): Promise<boolean> {
   const found = await readProcess(pid);
-  return found?.startTime === startTime;
+  return found?.startTime === startTime && !found.isZombie;
 }
 
 /** Words of the command line, which the process can change itself. */
@@ -73,5 +75,6 @@ export function parseStat(pid: number, stat: string, program: string | undefined
     parent,
     session,
     isBackground: terminal === 0 || foreground !== group,
+    isZombie: fields[0] === "Z",
   };
 }
