@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { git, tempFolder, type AddRepositoryOptions } from "@devplat/testkit";
+import { git, gitEnvironment, run, tempFolder, type AddRepositoryOptions } from "@devplat/testkit";
 import { HOST_TOKEN, startAdminStand, type AdminStand } from "../svc-admin-stand.ts";
 import type { Row } from "./table.ts";
 
@@ -65,11 +64,12 @@ export async function startClientStand(): Promise<ClientStand> {
    */
   const quiet = async (filled: string | undefined): Promise<void> => {
     if (filled !== undefined) {
-      const packs = join(base.svc.dataDir, "cache", "org", `${filled}.git`, "objects", "pack");
+      const store = join(base.svc.dataDir, "cache", "org", `${filled}.git`);
       const deadline = performance.now() + FILL_LIMIT_MS;
       while (performance.now() < deadline) {
-        const files = await readdir(packs).catch(() => []);
-        if (files.some((file) => file.endsWith(".idx"))) break;
+        // Refs are written last, after the check of the pack: its thread gives way to other programs.
+        const refs = await run("git", ["-C", store, "for-each-ref", "--count=1"], { env: gitEnvironment() });
+        if (refs.stdout !== "") break;
         await sleep(QUIET_MS / 10);
       }
     }

@@ -214,6 +214,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     background,
     idle,
     faults: mirrorFaults,
+    sharing,
     stopping: stopping.signal,
   });
   const missingObjects = new MissingObjectFetches(upstreamQueue, sharing);

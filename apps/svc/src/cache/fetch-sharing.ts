@@ -18,12 +18,20 @@ export interface FetchForAll {
  * - `lead`: fetch it.
  * - `here`: another instance has fetched it. It can be read from the bucket, or is in the mirror. `fence` tells the fetch
  *   from others.
- * - `alone`: fetch it. Others do not hear of it.
+ * - `alone`: fetch it. Others do not hear of it. `late`: another instance fetches it too, and may end first.
  */
 export type FetchTurn =
   | { readonly kind: "lead"; readonly fetch: FetchForAll }
   | { readonly kind: "here"; readonly fence: number }
-  | { readonly kind: "alone" };
+  | { readonly kind: "alone"; readonly late?: LateArrival };
+
+/**
+ * Waits until the data of another instance can be read from the bucket. Never rejects.
+ *
+ * @param signal fires when the code host has responded to the own request
+ * @returns fence of the fetch; undefined: the data will not be there, or the signal fired
+ */
+export type LateArrival = (signal: AbortSignal) => Promise<number | undefined>;
 
 /** `since`: beginning of the request, whose whole wait is limited. `insteadOf`: fence of a turn whose data could not be read. */
 export type FetchTurnOptions = JoinOptions;

@@ -89,18 +89,61 @@ describe("SharedFetches", () => {
     // At this rate it takes a thousand times as long as it has taken so far.
     fetch.received(1, 100_000_000);
     await until(async () => (await store.sharedFetches.find("k"))?.expectedBytes);
-    assert.deepEqual(await instance("b").join("k", { signal }), { kind: "alone", reason: "too_long" });
+    const running = fetch.fence;
+    assert.deepEqual(await instance("b").join("k", { signal }), {
+      kind: "alone",
+      reason: "too_long",
+      running,
+    });
     await fetch.end("failed");
   });
 
-  it("a fetch that says nothing of its end is waited for until the time is over", async () => {
+  /** @returns how long an instance waits for a fetch that does not end, in milliseconds */
+  const waitsFor = async (fetch: LedFetch, waitMs: number): Promise<number> => {
+    const startedAt = performance.now();
+    const turn = await instance("b", { waitMs }).join("k", { signal });
+    assert.deepEqual(turn, { kind: "alone", reason: "too_long", running: fetch.fence });
+    return performance.now() - startedAt;
+  };
+
+  it("a transfer without a known end is waited for until a tenth of the time is left", async () => {
     const fetch = led(await instance("a").join("k", { signal }));
     fetch.received(1);
-    const startedAt = performance.now();
-    const turn = await instance("b", { waitMs: 300 }).join("k", { signal });
-    assert.deepEqual(turn, { kind: "alone", reason: "too_long" });
-    assert.ok(performance.now() - startedAt >= 300 - 2);
+    assert.ok((await waitsFor(fetch, 300)) >= 270 - 2);
     await fetch.end("failed");
+  });
+
+  it("a fetch that is uploaded is waited for until the time is over", async () => {
+    const fetch = led(await instance("a").join("k", { signal }));
+    fetch.uploading();
+    await until(async () => (await store.sharedFetches.find("k"))?.state === "uploading");
+    assert.ok((await waitsFor(fetch, 300)) >= 300 - 2);
+    await fetch.end("failed");
+  });
+
+  for (const state of ["shared", "private", "failed"] as const) {
+    it(`a fetch that was not waited for any longer is seen to end as ${state}`, async () => {
+      const fetch = led(await instance("a").join("k", { signal }));
+      const other = instance("b", { waitMs: 0 });
+      assert.equal((await other.join("k", { signal })).kind, "alone");
+      const watched = other.becomesShared("k", fetch.fence, signal);
+      await fetch.end(state);
+      assert.equal(await watched, state === "shared");
+    });
+  }
+
+  it("an ended watch, one of another fetch, and one without the database see no end", async () => {
+    const fetch = led(await instance("a").join("k", { signal }));
+    const over = new AbortController();
+    const watched = instance("b").becomesShared("k", fetch.fence, over.signal);
+    over.abort();
+    assert.equal(await watched, false);
+    const ofAnother = instance("b").becomesShared("k", fetch.fence + 1, signal);
+    await fetch.end("shared");
+    assert.equal(await ofAnother, false);
+    await store.close();
+    assert.equal(await instance("b").becomesShared("k", fetch.fence, signal), false);
+    store = await memoryStore();
   });
 
   it("a fetch of an instance that died is taken over by one of those that wait", async () => {

@@ -6,6 +6,11 @@ import { LedFetch } from "./led-fetch.ts";
 const POLL_MS = 200;
 /** Milliseconds without a report after which an instance that fetches counts as dead. It reports twice a second. */
 const SILENT_MS = 5000;
+/**
+ * Part of the wait that is kept for the caller's own fetch while the other one still transfers: its request comes after an
+ * access check, and its bytes go to many clients. So no reader is later than the code host by more than the whole wait.
+ */
+const OWN_PART = 0.1;
 /** Milliseconds that a caller waits for one response of the database. After them it fetches by itself. */
 const RESPONSE_MS = 5000;
 /** The same after a caller has waited in vain. */
@@ -32,8 +37,11 @@ export type SharedFetchTurn =
    * there, join again with `insteadOf`.
    */
   | { readonly kind: "shared"; readonly fence: number }
-  /** Fetch it. Others do not hear of it. */
-  | { readonly kind: "alone"; readonly reason: AloneReason };
+  /**
+   * Fetch it. Others do not hear of it. `running`: fencing number of a fetch of another instance that goes on, for
+   * {@link SharedFetches.becomesShared}.
+   */
+  | { readonly kind: "alone"; readonly reason: AloneReason; readonly running?: number };
 
 export interface SharedFetchesParts {
   readonly store: SharedFetchStore;
@@ -94,7 +102,7 @@ export class SharedFetches {
     const { clock, logger } = this.#parts;
     try {
       const { since = clock.monotonic(), waitMs = this.#waitMs } = options;
-      const turn = await this.#join(key, options, since + waitMs);
+      const turn = await this.#join(key, options, { end: since + waitMs, ownMs: waitMs * OWN_PART });
       this.#isAway = false;
       return turn;
     } catch (error) {
@@ -106,7 +114,27 @@ export class SharedFetches {
     }
   }
 
-  async #join(key: string, options: JoinOptions, deadline: number): Promise<SharedFetchTurn> {
+  /**
+   * Waits on for a fetch that {@link join} did not wait for any longer, while the caller's own request has no response yet.
+   * Never rejects.
+   *
+   * @returns whether its object can be read from the bucket; false if it ended otherwise, or the signal fired
+   */
+  async becomesShared(key: string, fence: number, signal: AbortSignal): Promise<boolean> {
+    const { store, clock } = this.#parts;
+    try {
+      for (;;) {
+        const fetch = await this.#inTime(store.find(key), signal);
+        if (fetch?.fence !== fence || fetch.remainingMs <= 0) return false;
+        if (fetch.state !== "fetching" && fetch.state !== "uploading") return fetch.state === "shared";
+        await clock.sleep(POLL_MS, signal);
+      }
+    } catch {
+      return false;
+    }
+  }
+
+  async #join(key: string, options: JoinOptions, deadline: Deadline): Promise<SharedFetchTurn> {
     const { store, instance, clock } = this.#parts;
     const { signal, insteadOf } = options;
     let hasFailed: "failed" | "private" | undefined;
@@ -118,13 +146,13 @@ export class SharedFetches {
       const { fence, state, holder } = start.fetch;
       if (holder === instance) return { kind: "alone", reason: "own" };
       // Its object may be missing in the bucket again and again.
-      const isLate = insteadOf !== undefined && clock.monotonic() >= deadline;
+      const isLate = insteadOf !== undefined && clock.monotonic() >= deadline.end;
       if (state === "shared") return isLate ? { kind: "alone", reason: "too_long" } : { kind: state, fence };
       // The others were as fast as this one after a failure. It does not wait twice.
       if (hasFailed !== undefined) return { kind: "alone", reason: hasFailed };
       const end = await this.#end(start.fetch, options, deadline);
       if (end === "shared") return { kind: "shared", fence };
-      if (end === "too_long") return { kind: "alone", reason: end };
+      if (end === "too_long") return { kind: "alone", reason: end, running: fence };
       // Silent: the instance has died. The next one that begins fetches.
       if (end !== "silent") hasFailed = end;
     }
@@ -134,7 +162,7 @@ export class SharedFetches {
   async #end(
     first: SharedFetchRecord,
     { signal, onBegun }: JoinOptions,
-    deadline: number,
+    deadline: Deadline,
   ): Promise<"shared" | "failed" | "private" | "too_long" | "silent"> {
     const { store, clock } = this.#parts;
     const { key, fence } = first;
@@ -147,8 +175,9 @@ export class SharedFetches {
         return fetch.state;
       if (fetch.remainingMs <= 0) return "silent";
       if (fetch.bytes > 0) onBegun?.();
-      const leftMs = deadline - clock.monotonic();
-      if (leftMs <= 0 || expectedMs(fetch) > leftMs) return "too_long";
+      const endMs = deadline.end - clock.monotonic();
+      const leftMs = fetch.state === "fetching" ? endMs - deadline.ownMs : endMs;
+      if (leftMs <= 0 || expectedMs(fetch) > endMs) return "too_long";
       if (!isMarked) await this.#inTime(store.markAwaited(key, fence), signal);
       isMarked = true;
       await clock.sleep(Math.min(POLL_MS, leftMs), signal);
@@ -165,6 +194,14 @@ export class SharedFetches {
     const { store, clock, logger } = this.#parts;
     return new LedFetch({ store, clock, logger, key, fence, silentMs: this.#silentMs });
   }
+}
+
+/** Times of a wait, in milliseconds. */
+interface Deadline {
+  /** End of the wait, in `clock.monotonic()`. */
+  readonly end: number;
+  /** The wait ends earlier by this time while the transfer goes on. */
+  readonly ownMs: number;
 }
 
 /** Milliseconds until the end of the transfer at its present rate. 0: nobody can tell yet. */

@@ -18,6 +18,7 @@ import type { ResponseStore } from "../responses/response-store.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
 import type { MirrorResponses, MirrorAttempt, MirrorOutcome } from "../mirror-responses.ts";
 import type { CoalescedFetches, LedFetch } from "./coalesced-fetches.ts";
+import { LateShare } from "./late-share.ts";
 import { respondWithKeepalive } from "./respond-with-keepalive.ts";
 import { TransferForAll } from "./transfer-for-all.ts";
 
@@ -191,9 +192,10 @@ export class LeadFetch {
     const turn = await this.#turn(task, led);
     if (turn.kind === "here") return leftFor(led, turn.fence);
     const forAll = turn.kind === "lead" ? new TransferForAll(led.fetch, turn.fetch) : undefined;
+    using late = new LateShare(turn.kind === "alone" ? turn.late : undefined);
     let hasBegun = false;
     try {
-      const planned = await this.#fetch(task, led, generation, forAll);
+      const planned = await this.#fetch(task, led, generation, { forAll, late });
       hasBegun = "plan" in planned && planned.plan.kind === "lead";
       return planned;
     } finally {
@@ -215,37 +217,55 @@ export class LeadFetch {
     }
   }
 
-  /** Waits for a place for a fetch from the code host, and holds it until the response is here. */
+  /**
+   * Waits for a place for a fetch from the code host, and holds it until the response is here. Gives up if the data of another
+   * instance arrives before the response begins.
+   */
   async #fetch(
     task: LeadTask,
     led: LedFetch,
     generation: number,
-    forAll: TransferForAll | undefined,
+    { forAll, late }: { readonly forAll: TransferForAll | undefined; readonly late: LateShare },
   ): Promise<PlannedFetch | LookAgain> {
     const { job } = task;
-    const place = await this.#place(task, led);
-    if (place === "filled") return leftFor(led, undefined);
+    const place = await this.#place(task, led, late.signal);
+    if (place === "over") return leftFor(led, late.fence);
     if (place === undefined) return this.#turnedAway(task, led);
     try {
-      const response = await job.upstream.fetch(job.body, led.fetch.signal);
+      const response = await job.upstream.fetch(job.body, AbortSignal.any([led.fetch.signal, late.signal]));
+      late.end();
+      if (late.fence !== undefined) {
+        response.cancel();
+        place.release();
+        return leftFor(led, late.fence);
+      }
       if (!isUploadPackResult(response)) return relayed(led, response, () => place.release());
       const chunks = forAll?.chunks(response.chunks, lengthOf(response)) ?? response.chunks;
       return await this.#beginFromUpstream(task, led, { chunks, place, generation, forAll });
     } catch (error) {
       place.release();
-      throw error;
+      if (late.fence === undefined) throw error;
+      return leftFor(led, late.fence);
     }
   }
 
-  /** @returns undefined: no place in time; `filled`: the mirror was filled before */
-  async #place({ job }: LeadTask, { fetch }: LedFetch): Promise<Place | "filled" | undefined> {
+  /**
+   * @param noLonger fires if the fetch is not needed any more
+   * @returns undefined: no place in time; `over`: before it, the mirror was filled, or the fetch became unnecessary
+   */
+  async #place(
+    { job }: LeadTask,
+    { fetch }: LedFetch,
+    noLonger: AbortSignal,
+  ): Promise<Place | "over" | undefined> {
     const { upstreamQueue, fills } = this.#parts;
     const { key } = job.repository.id;
     const filled = fills.watch(key);
     try {
-      const signal = AbortSignal.any([fetch.signal, filled.signal]);
+      const over = AbortSignal.any([filled.signal, noLonger]);
+      const signal = AbortSignal.any([fetch.signal, over]);
       const place = await upstreamQueue.wait(upstreamWork(key, job.client), job.wait, signal);
-      if (place === undefined && filled.signal.aborted && !fetch.signal.aborted) return "filled";
+      if (place === undefined && over.aborted && !fetch.signal.aborted) return "over";
       return place === "refused" ? undefined : place;
     } finally {
       filled.end();
@@ -294,7 +314,11 @@ export class LeadFetch {
       // The recording does not wait for slow readers.
       void Promise.all([fetch.closed, fill?.done]).then(() => pending?.close());
     };
-    background.start(record().finally(() => recorded.resolve(false)));
+    const recording = record().catch((error: unknown) => {
+      fill?.cancel();
+      throw error;
+    });
+    background.start(recording.finally(() => recorded.resolve(false)));
     const noFile = isStorable(repository.id) && pending === undefined;
     const failed = (): boolean => broken || noFile || fetch.diskError !== undefined;
     return {

@@ -16,6 +16,9 @@ const FILL_PREFIXES = ["HEAD", "refs/heads/", "refs/tags/"];
 /** Milliseconds that a fill waits for one of another instance. Few requests wait for it, and it asks for much. */
 export const SHARED_WAIT_MS = 10 * 60 * 1000;
 
+/** The whole repository, as far as one fill is like another: subject of {@link FetchSharing.objects}. */
+export const FILL_SUBJECT = "fill";
+
 /** The pack of a fill is larger than `cache.fill_max_mb`. */
 class TooBig extends Error {}
 
@@ -102,8 +105,10 @@ export class BackgroundFills {
     let place: Place | undefined;
     let forAll: FetchForAll | undefined;
     try {
-      // The whole repository, as far as one fill is like another.
-      const turn = await this.#sharing?.objects(repository.id, "fill", { signal, waitMs: SHARED_WAIT_MS });
+      const turn = await this.#sharing?.objects(repository.id, FILL_SUBJECT, {
+        signal,
+        waitMs: SHARED_WAIT_MS,
+      });
       if (turn?.kind === "lead") forAll = turn.fetch;
       const work = upstreamWork(repository.id.key, job.client, true);
       place = await this.#queue.take(work, signal, this.#options.waitMs);

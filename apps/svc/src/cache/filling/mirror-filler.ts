@@ -7,7 +7,8 @@ import { within } from "../coalescing/keep-alive.ts";
 import { fetchChunks, packBytes } from "../coalescing/pack-stream.ts";
 import type { FetchJob } from "../fetch-plan.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
-import type { BackgroundFills } from "./background-fill.ts";
+import type { FetchForAll, FetchSharing } from "../fetch-sharing.ts";
+import { FILL_SUBJECT, type BackgroundFills } from "./background-fill.ts";
 import { FillBehind, type CompleteResponse, type FillSource } from "./fill-behind.ts";
 import { FillStarts } from "./fill-starts.ts";
 
@@ -20,6 +21,8 @@ export interface MirrorFillerParts {
   readonly background: BackgroundFills;
   readonly idle: IdleDetector;
   readonly faults: MirrorFaults;
+  /** Undefined: each instance fills its mirror for itself. */
+  readonly sharing: FetchSharing | undefined;
   /** Fires when the service stops. */
   readonly stopping: AbortSignal;
 }
@@ -99,18 +102,42 @@ export class MirrorFiller {
     if (fetch === undefined || !isStorable(repository.id)) return undefined;
     const { generation } = repository;
     const { key } = repository.id;
+    const selfContained = isStored && isSelfContained(fetch);
+    const forAll = selfContained ? this.#leadFill(repository) : undefined;
     const behind: FillBehind = new FillBehind({
       transfer,
-      selfContained: isStored && isSelfContained(fetch),
+      selfContained,
       fill: async (source) => {
         const work = this.#fill(job, fetch, source, generation);
         begun(work);
         await this.#finish(key, work, source?.isHere === true);
       },
-      over: () => this.#starts.remove(key, behind),
+      over: () => {
+        this.#starts.remove(key, behind);
+        void forAll?.then(async (led) => this.#endFill(repository, led));
+      },
     });
     this.#starts.add(key, behind);
     return behind;
+  }
+
+  /**
+   * Tells the other instances that a transfer will fill the mirror, so that they do not fetch the whole repository, too, behind
+   * a shallow or filtered response. Never rejects.
+   *
+   * @returns undefined: another instance fills a mirror already, or instances do not share fetches
+   */
+  async #leadFill({ id }: CachedRepository): Promise<FetchForAll | undefined> {
+    const { sharing, stopping: signal } = this.#parts;
+    const turn = await sharing?.objects(id, FILL_SUBJECT, { signal, waitMs: 0 }).catch(() => undefined);
+    return turn?.kind === "lead" ? turn.fetch : undefined;
+  }
+
+  /** Says how the fill ended. Never rejects. */
+  async #endFill(repository: CachedRepository, led: FetchForAll | undefined): Promise<void> {
+    if (led === undefined) return;
+    if (await this.hasAny(repository)) led.complete();
+    else led.giveUp();
   }
 
   /** Whether a response has all objects that its wants need, so that an empty mirror can be filled from it alone. */

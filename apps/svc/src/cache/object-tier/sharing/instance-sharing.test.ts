@@ -13,9 +13,9 @@ const signal = new AbortController().signal;
 /** Sharing over turns of other instances that the test gives, and a bucket that has a response from some read on. */
 function sharingOver(
   turns: readonly SharedFetchTurn[],
-  options: { inBucketAfter?: number; usable?: boolean } = {},
+  options: { inBucketAfter?: number; usable?: boolean; becomesShared?: boolean } = {},
 ) {
-  const { inBucketAfter = 0, usable = true } = options;
+  const { inBucketAfter = 0, usable = true, becomesShared = false } = options;
   const left = [...turns];
   const joined: { readonly key: string; readonly insteadOf: number | undefined }[] = [];
   const results: string[] = [];
@@ -32,6 +32,7 @@ function sharingOver(
         if (turn !== undefined) return Promise.resolve(turn);
         return new Promise((_, reject) => ends.addEventListener("abort", () => reject(new Error("ended"))));
       },
+      becomesShared: async () => Promise.resolve(becomesShared),
     },
     keyOf: ({ key }) => key,
     epochs: { of: () => epoch },
@@ -75,6 +76,32 @@ describe("InstanceSharing", () => {
       [undefined, 4],
     );
     assert.deepEqual(results, ["led"]);
+  });
+
+  const late: SharedFetchTurn = { kind: "alone", reason: "too_long", running: 4 };
+  const lateFence = async (
+    { sharing }: ReturnType<typeof sharingOver>,
+    responds = signal,
+  ): Promise<number | undefined> => {
+    const turn = await sharing.response(ID, "k", { signal });
+    assert.ok(turn.kind === "alone" && turn.late !== undefined);
+    return await turn.late(responds);
+  };
+
+  it("a response that another instance shares late is counted when the bucket has it", async () => {
+    const sharing = sharingOver([late], { becomesShared: true });
+    assert.equal(await lateFence(sharing), 4);
+    assert.deepEqual(sharing.results, ["too_long", "late"]);
+  });
+
+  it("a late response is not used after a failure, or if the code host was first", async () => {
+    const failed = sharingOver([late]);
+    assert.equal(await lateFence(failed), undefined);
+    const missing = sharingOver([late], { becomesShared: true, inBucketAfter: 5 });
+    assert.equal(await lateFence(missing), undefined);
+    const second = sharingOver([late], { becomesShared: true });
+    assert.equal(await lateFence(second, AbortSignal.abort()), undefined);
+    for (const { results } of [failed, missing, second]) assert.deepEqual(results, ["too_long"]);
   });
 
   it("objects of another instance are here when the mirror was brought up to date", async () => {

@@ -3,7 +3,13 @@ import { TimeLimit, type Clock } from "@devplat/base";
 import type { RepositoryId } from "../../../access/repository-id.ts";
 import type { JoinOptions, SharedFetches } from "../../../coordination/shared-fetches.ts";
 import type { BackgroundWork } from "../../background-work.ts";
-import type { FetchForAll, FetchSharing, FetchTurn, FetchTurnOptions } from "../../fetch-sharing.ts";
+import type {
+  FetchForAll,
+  FetchSharing,
+  FetchTurn,
+  FetchTurnOptions,
+  LateArrival,
+} from "../../fetch-sharing.ts";
 import type { MirrorSource } from "../../mirror-source.ts";
 import type { EpochSource } from "../manifest/epoch-source.ts";
 import type { ManifestStore } from "../manifest/manifest-store.ts";
@@ -16,7 +22,7 @@ import { LedForAll } from "./led-for-all.ts";
 import type { LedFetchReport, SharedFetchReports, SharedFetchResult } from "./shared-fetch-reports.ts";
 
 export interface InstanceSharingParts {
-  readonly fetches: Pick<SharedFetches, "join">;
+  readonly fetches: Pick<SharedFetches, "join" | "becomesShared">;
   /** Key of a repository in the common database. */
   readonly keyOf: (id: RepositoryId) => string;
   readonly epochs: Pick<EpochSource, "of">;
@@ -97,7 +103,16 @@ export class InstanceSharing implements FetchSharing {
         const turn = await fetches.join(key, join);
         if (turn.kind === "alone") {
           report(turn.reason, undefined);
-          return ALONE;
+          const { running } = turn;
+          if (running === undefined) return ALONE;
+          const late: LateArrival = async (responds) => {
+            const ends = AbortSignal.any([responds, stopping]);
+            const isThere = (await fetches.becomesShared(key, running, ends)) && (await read(ends));
+            if (!isThere || ends.aborted) return undefined;
+            report("late", running);
+            return running;
+          };
+          return { kind: "alone", late };
         }
         if (turn.kind === "lead") {
           report("led", turn.fetch.fence);

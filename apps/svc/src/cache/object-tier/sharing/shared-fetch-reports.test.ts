@@ -27,6 +27,7 @@ describe("SharedFetchReports", () => {
       "failed",
       "private",
       "too_long",
+      "late",
     ];
     for (const result of results) made.turn(ID, { result, fence: 7, waitedMs: 1.6 });
     assert.deepEqual(counted, results);
@@ -36,6 +37,7 @@ describe("SharedFetchReports", () => {
       { ...common, reason: "failed" },
       { ...common, reason: "private" },
       { ...common, reason: "too_long" },
+      { ...common, fence: 7 },
     ]);
   });
 

@@ -3,7 +3,12 @@ import type { RepositoryId } from "../../../access/repository-id.ts";
 import type { AloneReason } from "../../../coordination/shared-fetches.ts";
 
 /** How a request that needed data of the code host got it. */
-export type SharedFetchResult = "led" | "shared" | AloneReason;
+export type SharedFetchResult =
+  | "led"
+  | "shared"
+  /** From another instance after `too_long`, before the code host responded to this one. */
+  | "late"
+  | AloneReason;
 
 /** Results after which other instances may have fetched the same. */
 const REPEATED: ReadonlySet<SharedFetchResult> = new Set<SharedFetchResult>([
@@ -48,7 +53,7 @@ export class SharedFetchReports {
   turn({ key: repo }: RepositoryId, { result, fence, waitedMs }: SharedFetchTurnReport): void {
     this.#metrics.turn(result);
     const fields = { repo, waited_ms: Math.round(waitedMs) };
-    if (result === "shared") {
+    if (result === "shared" || result === "late") {
       this.#logger.info({ ...fields, fence }, "another instance has made a fetch from the code host");
     } else if (REPEATED.has(result)) {
       this.#logger.info(
