@@ -96,6 +96,10 @@ have_readers() { "$readers_folder/bin/python" -c 'import yaml, ruamel.yaml, dote
 openssh_regress_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/openssh-regress"
 have_openssh_regress() { [ -f "$openssh_regress_folder/regress/agent-restrict.sh" ]; }
 
+# The checker of alert rules. Only the program: Debian's package would start a Prometheus.
+promtool_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/promtool"
+have_promtool() { have promtool || [ -x "$promtool_folder/promtool" ]; }
+
 # Test suites of file systems, from crates.io.
 suites_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/filesystem-suites-$(sha256sum < "$root/tools/filesystem-suites/crates" | cut -c1-12)"
 have_suites() { [ -x "$suites_folder/bin/fsx" ] && [ -x "$suites_folder/bin/pjdfstest" ]; }
@@ -198,6 +202,7 @@ have_versitygw || plan 1 "versitygw"
 have_minio || plan 2 "MinIO"
 have_schemathesis || plan 1 "schemathesis"
 have_readers || plan 1 "Python readers"
+have_promtool || plan 1 "promtool"
 have_openssh_regress || plan 1 "OpenSSH's test scripts"
 have_suites || plan 1 "test suites of file systems"
 [ -z "$clients_todo" ] || plan 4 "git clients"
@@ -268,6 +273,15 @@ fetch_openssh_regress() {
   tar -xzf openssh_*.orig.tar.gz --strip-components=1 -C "$aside" --wildcards '*/regress'
 }
 
+fetch_promtool() {
+  mkdir -p "$aside/sources"
+  cd "$aside/sources"
+  # As root apt would complain that its sandbox user cannot write here.
+  apt-get -q -o APT::Sandbox::User=root download prometheus
+  dpkg-deb -x prometheus_*.deb .
+  mv usr/bin/promtool "$aside/promtool"
+}
+
 install_suites() {
   find_cargo || fail "no Cargo 1.85 or later for building: install a newer Rust, then run this again"
   while read -r crate version; do
@@ -319,6 +333,7 @@ if ! have_readers; then
   have_readers || fail "the Python readers do not load"
 fi
 have_suites || build 1 "test suites of file systems" "$suites_folder" install_suites
+have_promtool || build 1 "promtool" "$promtool_folder" fetch_promtool
 have_openssh_regress || build 1 "OpenSSH's test scripts" "$openssh_regress_folder" fetch_openssh_regress
 if [ -n "$clients_todo" ]; then
   case "$clients_todo" in *go-*) need_go ;; *) find_go || true ;; esac

@@ -9,6 +9,7 @@ import {
   headlessChromiumProgram,
   onPath,
   postgresFolder,
+  promtoolProgram,
   s3Program,
   slapdProgram,
   sshdProgram,
@@ -36,6 +37,7 @@ export function missingPeers(): string[] {
     problem("OpenSSL's engine for PKCS#11", pkcs11Engine),
     problem("the builds of git clients", clientPrograms),
     problem("the test suites of file systems", filesystemSuites),
+    problem("promtool", promtoolProgram),
     ...[
       "Xvfb",
       "curl",

@@ -77,6 +77,7 @@ export {
   giteaProgram,
   onPath,
   opensshRegressFolder,
+  promtoolProgram,
   postgresFolder,
   readersPython,
   s3Program,

@@ -65,6 +65,14 @@ export function opensshRegressFolder(): string {
   return folder;
 }
 
+/** Prometheus's checker of rules, from PATH or from `npm run setup:peers`. */
+export function promtoolProgram(): string {
+  const fetched = join(peerCache(), "promtool/promtool");
+  const program = onPath("promtool") ?? (existsSync(fetched) ? fetched : undefined);
+  if (program === undefined) throw TestkitError.missing("promtool");
+  return program;
+}
+
 /** The Python that `npm run setup:peers` put schemathesis into; run with `-m schemathesis.cli`. */
 export function schemathesisPython(): string {
   const python = join(

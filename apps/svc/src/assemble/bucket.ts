@@ -7,7 +7,7 @@ import {
   type ObjectStore,
 } from "@devplat/object-store";
 import { openS3Store, type S3Settings } from "@devplat/object-store/s3";
-import { BucketReport } from "../cache/object-tier/bucket/bucket-report.ts";
+import { BucketReport, REFUSED_MANIFESTS } from "../cache/object-tier/bucket/bucket-report.ts";
 import { ProbedStore } from "../cache/object-tier/bucket/probed-store.ts";
 import { BucketManifestStore } from "../cache/object-tier/manifest/bucket-manifest-store.ts";
 import type { EpochSource } from "../cache/object-tier/manifest/epoch-source.ts";
@@ -56,7 +56,7 @@ export interface BucketAssembly {
 /** Assembles the bucket. Sends nothing. @throws SvcError `config_refused` */
 export function assembleBucket(options: BucketOptions): BucketAssembly {
   const { config, keys, epochs, writer, pointers, clock, logger } = options;
-  const metrics = new ObjectTierMetrics(options.metrics.registry);
+  const metrics = new ObjectTierMetrics(options.metrics.registry, Object.keys(REFUSED_MANIFESTS));
   const raw = openBucket(config);
   const names = objectNames(config, keys);
   const circuit = new CircuitBreaker(raw, {

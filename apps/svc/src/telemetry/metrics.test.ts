@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Metrics } from "./metrics.ts";
+import { ObjectTierMetrics } from "./object-tier-metrics.ts";
 import { MAX_UNLISTED_SERIES, RepositoryLabelling } from "./repository-labels.ts";
 
 /** Name, type and labels of every metric that the contract names (mission 000, "Events"; spec/svc.md section 2.6). */
@@ -55,6 +56,19 @@ describe("Metrics", () => {
     for (const result of ["success", "error"]) {
       assert.match(body, new RegExp(`^svc_cache_warm_total\\{result="${result}"\\} 0$`, "m"));
     }
+  });
+
+  it("counts uploads to the bucket and refused manifests from 0, too", async () => {
+    const metrics = new Metrics({ version: "1", processMetrics: false });
+    void new ObjectTierMetrics(metrics.registry, ["forged"]);
+    const { body } = await metrics.render();
+    for (const result of ["success", "error", "dropped"]) {
+      assert.match(
+        body,
+        new RegExp(`^svc_cache_object_upload_total\\{kind="mirror",result="${result}"\\} 0$`, "m"),
+      );
+    }
+    assert.match(body, /^svc_cache_object_manifests_refused_total\{reason="forged"\} 0$/m);
   });
 });
 

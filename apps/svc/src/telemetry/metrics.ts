@@ -9,6 +9,10 @@ export type RequestResult = FetchResult | "nocache" | "bypass" | "passthrough";
 /** Outcome of a request to ensure objects; `moved`: the code host shows other objects. */
 const ENSURE_OUTCOMES = ["ready", "pending", "moved", "rejected", "error"] as const;
 export type EnsureOutcome = (typeof ENSURE_OUTCOMES)[number];
+/** Kinds of work in the queue for the bucket. */
+const UPLOAD_KINDS = ["response", "mirror", "reset"] as const;
+const UPLOAD_RESULTS = ["success", "error", "dropped"] as const;
+export type UploadResult = (typeof UPLOAD_RESULTS)[number];
 /** Timed part of the decision on a request. */
 export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
 /**
@@ -139,6 +143,9 @@ export class Metrics {
     for (const result of ["hit", "miss", "rejected", "error"]) this.#fetch.inc({ result }, 0);
     for (const result of ["success", "error"]) this.#warm.inc({ result }, 0);
     for (const result of ENSURE_OUTCOMES) this.#ensure.inc({ result }, 0);
+    for (const kind of UPLOAD_KINDS) {
+      for (const result of UPLOAD_RESULTS) this.#upload.inc({ kind, result }, 0);
+    }
   }
 
   #counter<Label extends string = never>(
@@ -193,7 +200,7 @@ export class Metrics {
   }
 
   /** An upload to the bucket was tried, or dropped because the queue was full. */
-  uploaded(kind: string, result: "success" | "error" | "dropped"): void {
+  uploaded(kind: string, result: UploadResult): void {
     this.#upload.inc({ kind, result });
   }
 

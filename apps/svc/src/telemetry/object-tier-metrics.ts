@@ -9,7 +9,8 @@ export class ObjectTierMetrics {
   readonly #circuitOpen: Gauge;
   readonly #refused: Counter<"reason">;
 
-  constructor(registry: Registry) {
+  /** @param reasons why a manifest can be refused: each is counted from 0, so that a rate has its first event */
+  constructor(registry: Registry, reasons: readonly string[]) {
     const registers = [registry];
     this.#usable = new Gauge({
       name: named("store_usable"),
@@ -29,6 +30,7 @@ export class ObjectTierMetrics {
     });
     this.#usable.set(0);
     this.#circuitOpen.set(0);
+    for (const reason of reasons) this.#refused.inc({ reason }, 0);
   }
 
   usable(isUsable: boolean): void {
