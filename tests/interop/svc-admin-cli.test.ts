@@ -18,6 +18,7 @@ const MIGRATIONS = [
   "0003_tokens_minted_by",
   "0004_coordination_additive",
   "0005_instance_address_additive",
+  "0006_settings_digests_additive",
 ];
 
 let folder: TempFolder;
@@ -124,7 +125,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
       "a database that is behind",
       { SVC_ENCRYPTION_KEY: KEY },
       1,
-      /^svc: The database lacks 5 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
+      /^svc: The database lacks 6 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
     ],
   ];
   for (const [name, env, code, message] of refusals) {

@@ -116,6 +116,19 @@ describe("svc doctor --bucket", () => {
       assert.equal(of("bucket")?.detail, "can be used; the database names the manifests");
       assert.equal(of("manifests")?.detail, "0 of 0 cached repositories have one");
       assert.equal(code, 0);
+      await postgres.stop();
+      const away = await report(environment);
+      assert.equal(away.code, 1);
+      assert.match(away.of("key of manifests")?.detail ?? "", /database/);
+      assert.equal(away.of("put")?.state, "ok", "the bucket is examined without it");
+      const all = JSON.parse((await svc(environment, "doctor", "--json")).stdout) as Report;
+      const found = all.findings.find(({ check }) => check === "database (postgres)");
+      assert.equal(found?.state, "fault");
+      assert.doesNotMatch(found.detail, /\n/);
+      assert.ok(
+        all.findings.some(({ check }) => check === "service"),
+        "the checks after it are made",
+      );
     } finally {
       await Promise.all([proxy.stop(), postgres.stop()]);
     }

@@ -19,7 +19,7 @@ function healthOf(options: Partial<HealthOptions>): Health {
     ping: async () => undefined,
     cacheFolder: undefined,
     bucket: undefined,
-    otherKeyIds: () => [],
+    differences: () => ({ settings: [], keyIds: [] }),
     certificateEnd: () => undefined,
     codeHost: "code.example",
     clock: systemClock,
@@ -76,13 +76,16 @@ describe("health", () => {
     }
   });
 
-  it("instances with another key for the bucket are a warning that says what to do", async () => {
-    const bucket = { look: () => ({ state: "good", detail: "answers", notes: [] }) as const };
-    const options = { bucket, otherKeyIds: () => ["0123456789abcdef"] };
-    assert.equal((await states(options))["Bucket"], "warn");
+  it("instances with other settings are a warning that names them and what to do", async () => {
+    const settings = ["cache.object_bucket", "cache.object_key"];
+    const options = { differences: () => ({ settings, keyIds: ["0123456789abcdef"] }) };
+    assert.equal((await states(options))["Other instances"], "warn");
     const [note] = healthOf(options).notes();
-    assert.match(note ?? "", /set the same cache\.object_key on all of them/);
+    assert.match(
+      note ?? "",
+      /^instances: others .* another cache\.object_bucket, cache\.object_key: set the same on all of them$/,
+    );
     assert.doesNotMatch(note ?? "", /0123/);
-    assert.equal((await states({ bucket }))["Bucket"], "good");
+    assert.equal((await states({}))["Other instances"], undefined);
   });
 });

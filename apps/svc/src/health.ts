@@ -2,6 +2,7 @@ import { statfs } from "node:fs/promises";
 import { setTimeout as after } from "node:timers/promises";
 import type { Clock } from "@devplat/base";
 import type { BucketReport } from "./cache/object-tier/bucket/bucket-report.ts";
+import type { InstanceDifferences } from "./coordination/instance-registry.ts";
 import type { Activity } from "./telemetry/activity.ts";
 
 /** Milliseconds that the database has to respond: a user waits for a page. */
@@ -10,10 +11,6 @@ const PING_MS = 2000;
 export const LITTLE_SPACE = 5 * 1024 ** 3;
 /** Milliseconds before the end of a certificate when the warnings begin. */
 export const CERTIFICATE_SOON_MS = 14 * 24 * 60 * 60 * 1000;
-
-/** Instances that cannot read each other's manifests. */
-const OTHER_KEYS =
-  "other instances have another key for the bucket: set the same cache.object_key on all of them";
 
 /** One thing that the service depends on. */
 export interface HealthItem {
@@ -30,8 +27,7 @@ export interface HealthOptions {
   readonly cacheFolder: string | undefined;
   /** Undefined: no bucket is configured. */
   readonly bucket: Pick<BucketReport, "look"> | undefined;
-  /** Ids of other keys with which instances on this database write to the bucket. */
-  readonly otherKeyIds: () => readonly string[];
+  readonly differences: () => InstanceDifferences;
   /** End of the certificate that expires first; undefined: this service has no TLS listener. */
   readonly certificateEnd: () => Date | undefined;
   /** Its host name, with the port. */
@@ -57,6 +53,7 @@ export class Health {
       this.#codeHost(),
       await this.#cache(),
       ...this.#bucket(),
+      ...this.#instances(),
       ...(certificate === undefined ? [] : [certificate]),
     ];
   }
@@ -117,21 +114,31 @@ export class Health {
   /** Lines for `/readyz` about parts that do not work, although the service is ready. */
   notes(): readonly string[] {
     const notes = this.#options.bucket?.look().notes ?? [];
-    return this.#hasOtherKeys() ? [...notes, `bucket: ${OTHER_KEYS}`] : notes;
+    const different = this.#different();
+    return different === undefined ? notes : [...notes, `instances: ${different}`];
   }
 
   #bucket(): readonly HealthItem[] {
-    const { bucket, otherKeyIds } = this.#options;
+    const { bucket } = this.#options;
     if (bucket === undefined) return [];
     const { state, detail } = bucket.look();
-    const name = "Bucket";
-    if (!this.#hasOtherKeys()) return [{ name, state, detail }];
-    const text = `${detail}; ${OTHER_KEYS} (theirs: ${otherKeyIds().join(", ")})`;
-    return [{ name, state: state === "bad" ? "bad" : "warn", detail: text }];
+    return [{ name: "Bucket", state, detail }];
   }
 
-  #hasOtherKeys(): boolean {
-    return this.#options.otherKeyIds().length > 0;
+  /** Only if there is something to say. The instances have a list of their own. */
+  #instances(): readonly HealthItem[] {
+    const different = this.#different();
+    if (different === undefined) return [];
+    const { keyIds } = this.#options.differences();
+    const theirs = keyIds.length === 0 ? "" : ` (their keys: ${keyIds.join(", ")})`;
+    return [{ name: "Other instances", state: "warn", detail: different + theirs }];
+  }
+
+  /** Undefined: all instances share their data. */
+  #different(): string | undefined {
+    const { settings } = this.#options.differences();
+    if (settings.length === 0) return undefined;
+    return `others on this database have another ${settings.join(", ")}: set the same on all of them`;
   }
 
   #certificate(): HealthItem | undefined {

@@ -21,7 +21,7 @@ function readinessOf({
     ping,
     cacheFolder: undefined,
     bucket: undefined,
-    otherKeyIds: () => [],
+    differences: () => ({ settings: [], keyIds: [] }),
     certificateEnd: () => undefined,
     codeHost: "code.example",
     clock: systemClock,

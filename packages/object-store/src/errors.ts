@@ -55,6 +55,8 @@ export interface ObjectStoreErrorOptions extends AppErrorOptions {
   readonly outcomeUnknown?: boolean;
   /** The store's own code, such as `NoSuchKey`, if it is made of letters and digits only. */
   readonly storeCode?: string;
+  /** Region of the bucket, where the store names it. */
+  readonly region?: string | undefined;
 }
 
 /** Error of an object store. It quotes names of objects and the store's error code, never credentials or signatures. */
@@ -63,6 +65,7 @@ export class ObjectStoreError extends AppError<ObjectStoreErrorCode> {
   /** True for a write whose response was lost: the store may have done it. The caller must read before it writes again. */
   readonly outcomeUnknown: boolean;
   readonly storeCode: string | undefined;
+  readonly region: string | undefined;
 
   constructor(code: ObjectStoreErrorCode, message: string, options: ObjectStoreErrorOptions = {}) {
     const remedy: Remedy = options.remedy ?? (PASSING.has(code) ? "retry" : "final");
@@ -70,5 +73,6 @@ export class ObjectStoreError extends AppError<ObjectStoreErrorCode> {
     this.permission = options.permission;
     this.outcomeUnknown = options.outcomeUnknown ?? false;
     this.storeCode = options.storeCode;
+    this.region = options.region;
   }
 }

@@ -123,6 +123,7 @@ export function faultOfResponse(
     ...hintFor(code, subject, region),
     ...(code === "denied" && { permission: subject.permission }),
     ...(fault.code !== undefined && { storeCode: fault.code }),
+    ...(code === "wrong_region" && { region }),
     // A server error says nothing about what was done. 503 and 501 are refusals before anything is done.
     outcomeUnknown: code === "store_failed" && !subject.repeatable,
   });

@@ -37,6 +37,8 @@ export interface ProbeRow {
   readonly permission: string | undefined;
   /** Reason of `no` and `failed`. */
   readonly reason: string | undefined;
+  /** Error of `denied` and `failed`. */
+  readonly error?: ObjectStoreError | undefined;
 }
 
 /** Result of {@link probeStore}. */
@@ -233,22 +235,20 @@ class StoreProbe {
   }
 
   async #row(ability: Ability, trial: () => Promise<unknown>): Promise<void> {
-    const [result, permission, reason] = await this.#outcome(trial);
-    this.#rows.push({ ability, result, permission, reason });
+    this.#rows.push({ ability, ...(await this.#outcome(trial)) });
   }
 
-  async #outcome(
-    trial: () => Promise<unknown>,
-  ): Promise<readonly [ProbeResult, permission?: string | undefined, reason?: string | undefined]> {
+  async #outcome(trial: () => Promise<unknown>): Promise<Omit<ProbeRow, "ability">> {
     try {
       await trial();
-      return ["yes"];
+      return { result: "yes", permission: undefined, reason: undefined };
     } catch (error) {
       this.#signal.signal?.throwIfAborted();
-      if (error instanceof Lacking) return ["no", undefined, error.message];
+      if (error instanceof Lacking) return { result: "no", permission: undefined, reason: error.message };
       if (!(error instanceof ObjectStoreError)) throw error;
-      if (error.code === "denied") return ["denied", error.permission, error.message];
-      return [error.code === "unsupported" ? "no" : "failed", undefined, error.message];
+      const { code, permission, message: reason } = error;
+      if (code === "denied") return { result: "denied", permission, reason, error };
+      return { result: code === "unsupported" ? "no" : "failed", permission: undefined, reason, error };
     }
   }
 

@@ -1,7 +1,11 @@
 import type { BucketFigures } from "../cache/policy.ts";
 import { z } from "zod";
 import { DEFAULT_TIMEOUT_SECONDS } from "../administration/repositories/cached-repositories.ts";
-import type { Repositories, RepositoryState } from "../administration/repositories/repositories.ts";
+import type {
+  Repositories,
+  RepositoryState,
+  SummedFigures,
+} from "../administration/repositories/repositories.ts";
 import {
   newRepositorySchema,
   repositoryChangeSchema,
@@ -53,6 +57,12 @@ export const repositorySchema = z
         })
         .meta({ description: "Forms in which the responses are stored" }),
       packs: z.int(),
+      instances: z.int().meta({
+        description:
+          "Instances whose figures are added up here. The bucket is one for all; uploads that wait are those of the instance " +
+          "that answers, and so is last_error",
+      }),
+      figures_age_seconds: z.int().meta({ description: "Age of the oldest of these figures" }),
       hits: z.int(),
       misses: z.int(),
       bytes_saved: z.int().meta({ description: "Bytes served that the code host did not have to send" }),
@@ -68,7 +78,7 @@ const unknown = { 404: "No cached repository has this id" };
 export function cachedRepositoryOperations(repositories: Repositories, address: OwnAddress): Operation[] {
   const response = (state: RepositoryState): OperationResponse => ({
     headers: { ETag: entityTag(state.version) },
-    body: repositoryView(state),
+    body: repositoryView(state, repositories.summed),
   });
   const common = { tag: "Cached repositories", access: "admin" } as const;
   return [
@@ -87,7 +97,7 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
           url: `${address.baseUrl}${PATH}`,
           key: ({ owner, name }) => `${owner}/${name}`.toLowerCase(),
         });
-        return { headers, body: items.map(repositoryView) };
+        return { headers, body: items.map((each) => repositoryView(each, repositories.summed)) };
       },
     }),
     operation({
@@ -188,7 +198,10 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
 }
 
 /** A cached repository as the API gives it. */
-function repositoryView({ stats, ...record }: RepositoryState): z.output<typeof repositorySchema> {
+function repositoryView(
+  { stats, ...record }: RepositoryState,
+  summed: SummedFigures,
+): z.output<typeof repositorySchema> {
   return {
     id: record.id,
     owner: record.owner,
@@ -209,6 +222,8 @@ function repositoryView({ stats, ...record }: RepositoryState): z.output<typeof 
         reference_bytes: stats.referredBytes,
       },
       packs: stats.packs,
+      instances: summed.count,
+      figures_age_seconds: Math.floor(summed.oldestMs / 1000),
       hits: stats.hits,
       misses: stats.misses,
       bytes_saved: stats.bytesSaved,

@@ -22,6 +22,9 @@ export const instanceSchema = z
       .string()
       .nullable()
       .meta({ description: "Id of its key for manifests in the bucket; null: it has no bucket" }),
+    differs_in: z.array(z.string()).meta({
+      description: "Settings in which it differs from the one that answers, so that they do not share data",
+    }),
     figures_age_seconds: seconds
       .nullable()
       .meta({ description: "Since it stored its figures, which it does every minute; null: not yet" }),
@@ -56,6 +59,7 @@ function instanceView(instance: InstanceState): z.output<typeof instanceSchema> 
     uptime_seconds: secondsOf(instance.uptimeMs),
     report_age_seconds: secondsOf(instance.reportAgeMs),
     object_key_id: instance.manifestKeyId ?? null,
+    differs_in: [...instance.differsIn],
     figures_age_seconds: instance.figuresAgeMs === undefined ? null : secondsOf(instance.figuresAgeMs),
   };
 }

@@ -86,7 +86,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     ping: async () => store.ping(),
     cacheFolder: undefined,
     bucket: undefined,
-    otherKeyIds: () => [],
+    differences: () => ({ settings: [], keyIds: [] }),
     certificateEnd: () => undefined,
     codeHost: "code.example",
     clock,

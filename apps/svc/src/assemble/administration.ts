@@ -129,8 +129,16 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
     },
   });
   const list = parts.repositories;
-  const repositories = new Repositories({ list, maintenance, accounts, probe: parts.probe, audit, logger });
   const instances = new Instances({ registry: parts.registry, clock });
+  const repositories = new Repositories({
+    list,
+    maintenance,
+    instances,
+    accounts,
+    probe: parts.probe,
+    audit,
+    logger,
+  });
   const auditLog = new AuditLog(store.audit);
   const explanations = new Explanations({
     explainer: new ScopeExplainer(

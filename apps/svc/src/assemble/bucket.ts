@@ -75,6 +75,7 @@ export function assembleBucket(options: BucketOptions): BucketAssembly {
     clock,
     logger,
     onState: ({ kind }) => metrics.usable(kind === "usable"),
+    settings: config.cache,
   });
   const refusals = new ManifestRefusals({
     logger,

@@ -9,6 +9,7 @@ import type { CacheMaintenance } from "../cache/policy.ts";
 import type { Config } from "../config/schema.ts";
 import { ChangeWatcher } from "../coordination/change-watcher.ts";
 import { InstanceRegistry } from "../coordination/instance-registry.ts";
+import { settingsDigests } from "../coordination/shared-settings.ts";
 import { RepositoryEpochs, type LocalData } from "../coordination/repository-epochs.ts";
 import type { Store } from "../storage/store.ts";
 import type { Activity } from "../telemetry/activity.ts";
@@ -91,6 +92,7 @@ export function assembleCoordination(options: CoordinationAssemblyOptions): Coor
       hostName: hostname(),
       version: options.version,
       manifestKeyId: options.manifestKeyId,
+      settingsDigests: settingsDigests(options.config),
     },
     address: options.address,
     isReady: options.isReady,

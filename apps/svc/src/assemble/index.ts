@@ -231,7 +231,7 @@ export async function assemble({
         ping: async () => store.ping(),
         cacheFolder: config.cache.enabled ? storagePath : undefined,
         bucket: objectStorage?.report,
-        otherKeyIds: () => registry.otherKeyIds,
+        differences: () => registry.differences,
         certificateEnd: () => tls?.notAfter,
         codeHost: new URL(config.host.url).host,
         clock,

@@ -1,22 +1,28 @@
+import { resolve } from "node:path";
 import { z } from "zod";
 import { AppError } from "@devplat/base";
 import { flagOf, printResult } from "@devplat/cli";
 import { ConfigError } from "@devplat/config";
 import { noteLine, printJson, printLine, printText } from "@devplat/base/terminal";
+import { cacheFolder } from "../config/cache-folder.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { ineffective, refuseUnusable } from "../config/refusals.ts";
 import { maskedConfig, printConfig } from "../config/print.ts";
-import { configSchema } from "../config/schema.ts";
+import { configSchema, type Config } from "../config/schema.ts";
+import { LITTLE_SPACE } from "../health.ts";
 import { noEncryptionKey } from "../storage/encryption-key.ts";
+import { lookAtFolder } from "./folder-state.ts";
 import { readConfig, type GlobalFlags, type RunCommand } from "./command.ts";
 
 /** Ends well, or says what is wrong: with `--json` as a list of problems. */
 export const check: RunCommand = async ({ flags, options }) => {
   try {
-    const { file, warnings } = await usableConfig(flags);
+    const { file, warnings, asksServers } = await usableConfig(flags);
     printResult(options, { ok: true, source: file ?? null, warnings, problems: [] }, () => {
       for (const warning of warnings) noteLine(`warning: ${warning}`);
       printLine(`${file ?? "no file; defaults and environment"}: ok`);
+      if (asksServers)
+        noteLine("Database, bucket and code host were not asked: run 'svc doctor' and 'svc doctor --bucket'");
     });
     return 0;
   } catch (error) {
@@ -32,7 +38,9 @@ export const check: RunCommand = async ({ flags, options }) => {
 const WRONG = 2;
 
 /** @throws ConfigError | SvcError `config_refused` | `encryption_key` */
-async function usableConfig(flags: GlobalFlags): Promise<Pick<LoadedConfig, "file" | "warnings">> {
+async function usableConfig(
+  flags: GlobalFlags,
+): Promise<Pick<LoadedConfig, "file" | "warnings"> & { readonly asksServers: boolean }> {
   const { config, file, warnings } = await readConfig(flags);
   refuseUnusable(config);
   if (config.cache.object_bucket !== undefined) {
@@ -46,7 +54,30 @@ async function usableConfig(flags: GlobalFlags): Promise<Pick<LoadedConfig, "fil
   }
   const keyless = config.encryption.key === undefined && !config.dev.mode;
   if (keyless && config.database.driver !== "vault") throw noEncryptionKey();
-  return { file, warnings: [...warnings, ...ineffective(config)] };
+  return {
+    file,
+    warnings: [...warnings, ...ineffective(config), ...(await folderWarnings(config))],
+    asksServers: config.cache.object_bucket !== undefined,
+  };
+}
+
+/** Warnings about the folders on this machine. Only a look: the user or the machine of the service may be another one. */
+async function folderWarnings(config: Config): Promise<string[]> {
+  const folders: Readonly<Record<string, string>> = {
+    data_dir: resolve(config.data_dir),
+    ...(config.cache.enabled && {
+      [config.cache.object_bucket === undefined ? "cache.storage_path" : "cache.local_path"]:
+        cacheFolder(config),
+    }),
+  };
+  const warnings: string[] = [];
+  for (const [key, folder] of Object.entries(folders)) {
+    const state = await lookAtFolder(folder);
+    if (state.kind === "unusable") warnings.push(`${key}: ${state.reason}`);
+    else if (state.freeBytes < LITTLE_SPACE)
+      warnings.push(`${key}: only ${Math.floor(state.freeBytes / 1024 ** 2)} MiB are free for ${folder}`);
+  }
+  return warnings;
 }
 
 export const print: RunCommand = async ({ flags, options }) => {

@@ -18,10 +18,15 @@ export const list = listCommand<Instance>(
     ID: ({ id }) => id,
   },
   (instances) => {
-    const keyIds = instances.filter(({ ready }) => ready).flatMap(({ object_key_id: id }) => id ?? []);
-    return new Set(keyIds).size > 1
-      ? "warning: the instances have different keys for the bucket, so they do not share its data: " +
-          "set the same cache.object_key on all of them"
-      : undefined;
+    // An earlier version does not say it.
+    const different = instances.filter(({ ready, differs_in: keys }) => ready && (keys ?? []).length > 0);
+    if (different.length === 0) return undefined;
+    const named = different.map(
+      ({ address, host_name: host, differs_in: keys }) => `${address ?? host} has another ${keys.join(", ")}`,
+    );
+    return (
+      "warning: these do not share data with the instance that answers: " +
+      `${named.join("; ")}. Set the same on all of them`
+    );
   },
 );

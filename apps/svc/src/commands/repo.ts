@@ -10,17 +10,29 @@ import type { RunCommand } from "./command.ts";
 type Repository = z.output<typeof repositorySchema>;
 const PATH = "/api/cached-repos";
 
-export const list = listCommand<Repository>(PATH, {
-  REPOSITORY: ({ owner, name }) => `${owner}/${name}`,
-  STATE: ({ enabled }) => (enabled ? "enabled" : "disabled"),
-  TIMEOUT: (each) => `${each.timeout_seconds}s`,
-  LIMIT: (each) => (each.max_cache_size_mb === null ? "none" : `${each.max_cache_size_mb}MB`),
-  BYTES: ({ stats }) => String(stats.size_bytes),
-  BUCKET: ({ stats: { bucket } }) => (bucket === null ? "-" : String(bucket.size_bytes ?? "?")),
-  WAITING: ({ stats: { bucket } }) => (bucket === null ? "-" : String(bucket.waiting)),
-  HITS: ({ stats }) => String(stats.hits),
-  MISSES: ({ stats }) => String(stats.misses),
-});
+export const list = listCommand<Repository>(
+  PATH,
+  {
+    REPOSITORY: ({ owner, name }) => `${owner}/${name}`,
+    STATE: ({ enabled }) => (enabled ? "enabled" : "disabled"),
+    TIMEOUT: (each) => `${each.timeout_seconds}s`,
+    LIMIT: (each) => (each.max_cache_size_mb === null ? "none" : `${each.max_cache_size_mb}MB`),
+    BYTES: ({ stats }) => String(stats.size_bytes),
+    BUCKET: ({ stats: { bucket } }) => (bucket === null ? "-" : String(bucket.size_bytes ?? "?")),
+    WAITING: ({ stats: { bucket } }) => (bucket === null ? "-" : String(bucket.waiting)),
+    HITS: ({ stats }) => String(stats.hits),
+    MISSES: ({ stats }) => String(stats.misses),
+  },
+  sourceOf,
+);
+
+/** Whose figures a list shows. Undefined: those of the only instance, or an earlier version does not say it. */
+function sourceOf([first]: readonly Repository[]): string | undefined {
+  const { instances = 1, figures_age_seconds: age, bucket } = first?.stats ?? {};
+  if (instances === 1) return undefined;
+  const waiting = bucket === null ? "" : " BUCKET is shared by all. WAITING is of the instance that answers.";
+  return `note: figures of ${instances} instances, those of the others up to ${age} s old.${waiting}`;
+}
 
 export const add: RunCommand = async ({ positionals: [text = ""], options }) => {
   const { owner, name } = parts(text);

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { silentLogger, systemClock, type Clock } from "@devplat/base";
+import { createLogger, silentLogger, systemClock, type Clock } from "@devplat/base";
 import { until } from "@devplat/testkit";
+import { configSchema } from "../config/schema.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { Store } from "../storage/store.ts";
 import { InstanceRegistry } from "./instance-registry.ts";
+import { settingsDigests } from "./shared-settings.ts";
 
 /** A clock whose pauses are short, and on which time passes with them. */
 class HastyClock implements Clock {
@@ -19,7 +21,13 @@ class HastyClock implements Clock {
   }
 }
 
-const RECORD = { hostName: "h", address: "h:1", version: "1", manifestKeyId: undefined };
+const RECORD = {
+  hostName: "h",
+  address: "h:1",
+  version: "1",
+  manifestKeyId: undefined,
+  settingsDigests: undefined,
+};
 
 describe("InstanceRegistry", () => {
   let store: Store;
@@ -27,21 +35,31 @@ describe("InstanceRegistry", () => {
   beforeEach(async () => {
     store = await memoryStore();
     stop = new AbortController();
+    lines.length = 0;
   });
   afterEach(async () => {
     stop.abort();
     await store.close();
   });
 
+  const lines: string[] = [];
+  const logger = createLogger({ format: "json", destination: { write: (line) => void lines.push(line) } });
+  const digests = settingsDigests(configSchema.parse({ cache: { enabled: true, object_bucket: "bucket" } }));
   const registry = (id: string, isReady = (): boolean => true, figures = async () => "{}") =>
     new InstanceRegistry({
       store: store.instances,
-      instance: { id, hostName: `host of ${id}`, version: "1.0.0", manifestKeyId: `key of ${id}` },
+      instance: {
+        id,
+        hostName: `host of ${id}`,
+        version: "1.0.0",
+        manifestKeyId: `key of ${id}`,
+        settingsDigests: digests,
+      },
       address: () => `${id}:8080`,
       isReady,
       figures,
       clock: new HastyClock(),
-      logger: silentLogger,
+      logger,
     });
 
   it("an instance reports while it runs, and takes itself off the list", async () => {
@@ -88,7 +106,13 @@ describe("InstanceRegistry", () => {
     ] as const) {
       const here = new InstanceRegistry({
         store: { ...store.instances, list: async () => [each] },
-        instance: { id: "a", hostName: "h", version: "1", manifestKeyId: undefined },
+        instance: {
+          id: "a",
+          hostName: "h",
+          version: "1",
+          manifestKeyId: undefined,
+          settingsDigests: undefined,
+        },
         address: () => undefined,
         isReady: () => true,
         figures: async () => "{}",
@@ -105,12 +129,39 @@ describe("InstanceRegistry", () => {
     await store.instances.report({ ...RECORD, id: "b", manifestKeyId: "key of b", ready: true });
     await store.instances.report({ ...RECORD, id: "c", manifestKeyId: "key of c", ready: false });
     await store.instances.report({ ...RECORD, id: "d", ready: true });
-    assert.deepEqual(here.otherKeyIds, []);
+    assert.deepEqual(here.differences, { settings: [], keyIds: [] });
     const running = here.run(stop.signal);
-    await until(() => here.otherKeyIds.length > 0);
-    assert.deepEqual(here.otherKeyIds, ["key of b"]);
+    await until(() => here.differences.keyIds.length > 0);
+    assert.deepEqual(here.differences, { settings: ["cache.object_key"], keyIds: ["key of b"] });
     await store.instances.report({ ...RECORD, id: "b", manifestKeyId: "key of a", ready: true });
-    await until(() => here.otherKeyIds.length === 0);
+    await until(() => here.differences.keyIds.length === 0);
+    stop.abort();
+    await running;
+  });
+
+  it("names the settings in which another ready instance differs, and logs them once", async () => {
+    const here = registry("a");
+    const other = configSchema.parse({
+      cache: { enabled: true, object_bucket: "bucket", storage_path: "planted-prefix" },
+    });
+    const record = { ...RECORD, id: "b", settingsDigests: settingsDigests(other), ready: true };
+    await store.instances.report(record);
+    const running = here.run(stop.signal);
+    await until(() => here.differences.settings.length > 0);
+    assert.deepEqual(here.differences.settings, ["cache.storage_path"]);
+    let compared = 0;
+    const list = store.instances.list.bind(store.instances);
+    store.instances.list = async () => {
+      compared++;
+      return list();
+    };
+    await until(() => compared > 2);
+    const told = lines.filter((line) => line.includes("have other settings"));
+    assert.equal(told.length, 1);
+    assert.match(told[0]!, /"settings":\["cache.storage_path"\],"instances":\["h:1"\]/);
+    assert.doesNotMatch(told[0]!, /planted/);
+    await store.instances.report({ ...record, settingsDigests: digests });
+    await until(() => here.differences.settings.length === 0);
     stop.abort();
     await running;
   });
@@ -126,7 +177,13 @@ describe("InstanceRegistry", () => {
     };
     const here = new InstanceRegistry({
       store: failing,
-      instance: { id: "a", hostName: "h", version: "1", manifestKeyId: undefined },
+      instance: {
+        id: "a",
+        hostName: "h",
+        version: "1",
+        manifestKeyId: undefined,
+        settingsDigests: undefined,
+      },
       address: () => undefined,
       isReady: () => true,
       figures: async () => "{}",

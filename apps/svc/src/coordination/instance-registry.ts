@@ -1,4 +1,5 @@
 import type { Clock, Logger } from "@devplat/base";
+import { differingSettings } from "./shared-settings.ts";
 import type { InstanceRecord, InstanceStore, ReportedInstance } from "../storage/coordination-store.ts";
 
 /** Milliseconds between two reports. */
@@ -25,10 +26,18 @@ export interface InstanceRegistryParts {
   readonly logger: Logger;
 }
 
+/** Differences between this instance and other ready ones. */
+export interface InstanceDifferences {
+  /** Keys of the settings that differ, such as `cache.object_bucket`. */
+  readonly settings: readonly string[];
+  /** Ids of other keys with which they write manifests. */
+  readonly keyIds: readonly string[];
+}
+
 /** The instances on this database, and what each one says about itself. */
 export class InstanceRegistry {
   readonly #parts: InstanceRegistryParts;
-  #otherKeyIds: readonly string[] = [];
+  #differences: InstanceDifferences = { settings: [], keyIds: [] };
 
   constructor(parts: InstanceRegistryParts) {
     this.#parts = parts;
@@ -39,12 +48,9 @@ export class InstanceRegistry {
     return this.#parts.instance.id;
   }
 
-  /**
-   * Ids of the keys with which other ready instances write manifests, if this one has another key. Then they cannot read
-   * each other's data in the bucket. As of the last minute.
-   */
-  get otherKeyIds(): readonly string[] {
-    return this.#otherKeyIds;
+  /** How other ready instances are set up differently, so that they do not share data with this one. As of the last minute. */
+  get differences(): InstanceDifferences {
+    return this.#differences;
   }
 
   /** Reports until the signal fires, then takes this instance off the list. Never rejects. */
@@ -62,7 +68,7 @@ export class InstanceRegistry {
           figuresAt = clock.monotonic();
           await store.putFigures(this.id, await this.#parts.figures());
           await store.removeSilent(SILENT_MS);
-          await this.#compareKeys();
+          await this.#compare();
         }
         isFailing = false;
       } catch (error) {
@@ -96,19 +102,35 @@ export class InstanceRegistry {
     await store.report({ ...instance, address: address(), ready: isReady() });
   }
 
-  async #compareKeys(): Promise<void> {
+  async #compare(): Promise<void> {
     const { instance, logger } = this.#parts;
-    const ready = (await this.list()).filter((each) => each.ready);
-    const found = ready.flatMap(({ manifestKeyId }) => manifestKeyId ?? []);
-    const others = [...new Set(found)].filter((id) => id !== instance.manifestKeyId).toSorted();
-    const isNew = others.join() !== this.#otherKeyIds.join();
-    this.#otherKeyIds = instance.manifestKeyId === undefined ? [] : others;
-    if (isNew && this.#otherKeyIds.length > 0) {
-      const fields = { key_id: instance.manifestKeyId, other_key_ids: others };
-      logger.error(
-        fields,
-        "instances have different keys for the bucket: set the same cache.object_key on all of them",
-      );
-    }
+    const differing = (await this.list())
+      .filter(({ id, ready }) => id !== this.id && ready)
+      .map((other) => ({ other, settings: differingSettings(instance, other) }))
+      .filter(({ settings }) => settings.length > 0);
+    const found: InstanceDifferences = {
+      settings: sortedSet(differing.flatMap(({ settings }) => settings)),
+      keyIds: sortedSet(
+        differing.flatMap(({ other, settings }) =>
+          settings.includes("cache.object_key") ? (other.manifestKeyId ?? []) : [],
+        ),
+      ),
+    };
+    const isNew = JSON.stringify(found) !== JSON.stringify(this.#differences);
+    this.#differences = found;
+    if (!isNew || differing.length === 0) return;
+    const fields = {
+      settings: found.settings,
+      instances: differing.map(({ other }) => other.address ?? other.hostName),
+      ...(found.keyIds.length > 0 && { key_id: instance.manifestKeyId, other_key_ids: found.keyIds }),
+    };
+    logger.warn(
+      fields,
+      "other instances on this database have other settings, so they share no data with this one: set the same on all of them",
+    );
   }
+}
+
+function sortedSet(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)].toSorted();
 }

@@ -76,6 +76,8 @@ export interface InstanceRecord {
   readonly version: string;
   /** Id of the key of its manifests. Undefined: it has no bucket. */
   readonly manifestKeyId: string | undefined;
+  /** JSON text, made by `settingsDigests`. Undefined: an earlier version did not report it. */
+  readonly settingsDigests: string | undefined;
   /** Whether it takes requests. */
   readonly ready: boolean;
 }

@@ -187,7 +187,11 @@ describe("the dashboard of several instances", () => {
     assert.match(alone, /What this instance did since/);
     const stats = { ...NO_STATS, hits: 40, misses: 9, bytesSaved: 2 ** 30, sizeBytes: 3 };
     const figures = figuresText(stand.activity.snapshot(), [{ key: "acme/widgets", stats }], Date.now());
-    const unknown = { address: undefined, manifestKeyId: undefined };
+    const unknown = {
+      address: undefined,
+      manifestKeyId: undefined,
+      settingsDigests: '{"cache.object_bucket":"1"}',
+    };
     const reported = {
       ...unknown,
       version: "9.9.9",
@@ -197,7 +201,14 @@ describe("the dashboard of several instances", () => {
     };
     instances = [
       { ...reported, id: "this", hostName: "one", address: "one:8080", figures, figuresAgeMs: 1000 },
-      { ...reported, id: "i2", hostName: "two<b>", figures, figuresAgeMs: 130_000 },
+      {
+        ...reported,
+        id: "i2",
+        hostName: "two<b>",
+        figures,
+        figuresAgeMs: 130_000,
+        settingsDigests: '{"cache.object_bucket":"2"}',
+      },
       { ...reported, id: "i3", hostName: "three", figures: undefined, figuresAgeMs: undefined },
       {
         ...reported,
@@ -218,11 +229,23 @@ describe("the dashboard of several instances", () => {
     assert.match(page, /of 50</);
     assert.match(page, /two&lt;b&gt;/);
     assert.match(page, /2 min old/);
+    assert.match(page, /two&lt;b&gt;[^]*another cache\.object_bucket[^]*2 min old/);
+    assert.equal(page.match(/another cache/g)?.length, 1);
     assert.match(page, /this one/);
     assert.match(page, /four[^]*not ready[^]*1 min ago/);
     assert.match(page, /one:8080[^]*>2 s ago</);
     assert.match(page, /What 2 instances did/);
     assert.match(page, /three[^]*not added yet/);
+    const headers = { cookie: `svc_session=${admin}`, authorization: `Bearer ${admin}` };
+    const list = await (await fetch(`${stand.url}/admin/repositories`, { headers })).text();
+    assert.match(list, /Figures of 2 instances since their starts, those of the others up to 3 min old/);
+    assert.match(list, /of 50</);
+    const bearer = { authorization: `Bearer ${admin}` };
+    const [listed] = (await (await fetch(`${stand.url}/api/cached-repos`, { headers: bearer })).json()) as {
+      stats: Record<string, number>;
+    }[];
+    const { hits, misses, instances: count, figures_age_seconds: age } = listed!.stats;
+    assert.deepEqual([hits, misses, count, age], [40, 10, 2, 130]);
     stand.dashboard.close();
     await stand.stop();
   });

@@ -29,10 +29,13 @@ export function instanceCard(instances: readonly SummedInstance[], now: number):
   });
 }
 
-function stateOf({ ready }: SummedInstance): Html {
-  return ready
+function stateOf({ ready, differsIn }: SummedInstance): Html {
+  const state = ready
     ? html`<span class="status good">ready</span>`
     : html`<span class="status warn">not ready</span>`;
+  if (differsIn.length === 0) return state;
+  return html`${state}
+    <div class="small"><span class="status warn">another ${differsIn.join(", ")}</span></div>`;
 }
 
 function secondsOrMinutes(ms: number): string {

@@ -1,7 +1,7 @@
 import { html, type Html } from "@devplat/web-kit";
 import { DEFAULT_TIMEOUT_SECONDS } from "../../administration/repositories/cached-repositories.ts";
 import type { BucketFigures, CacheStats } from "../../cache/policy.ts";
-import type { RepositoryState } from "../../administration/repositories/repositories.ts";
+import type { RepositoryState, SummedFigures } from "../../administration/repositories/repositories.ts";
 import type { CachedRepositoryRecord } from "../../storage/store.ts";
 import { cacheFigures } from "../common/cache-figures.ts";
 import {
@@ -34,6 +34,7 @@ const DONE: ReadonlyMap<string, string> = new Map(
 export interface RepositoriesPageOptions {
   /** All that are listed. */
   readonly repositories: readonly RepositoryState[];
+  readonly summed: SummedFigures;
   /** Those of them that the page shows. */
   readonly shown: PagedList<RepositoryState>;
   readonly baseUrl: string;
@@ -59,38 +60,49 @@ export function repositoriesPage(options: RepositoriesPageOptions): Page {
     lead: html`Clones and fetches of these repositories are answered from here, once the code host has
     authorized them.`,
     content: html`${
-      cacheEnabled
-        ? ""
-        : html`<p class="banner warn">
-            The cache is off, so everything passes through to the code host. Set
-            <code>SVC_CACHE_ENABLED=true</code>
-            to turn it on.
-          </p>`
-    }
-    ${doneBanner(done)} ${failureBanner(options.failure)} ${cacheFigures(repositories)}
-    ${addCard(options.addForm ?? EMPTY_FORM)}
-    ${listCard({
-      id: "list-heading",
-      title: "Repositories",
-      aside: html`<div class="cluster">
-        ${listSearch(shown, { path: "/admin/repositories", by: "owner or name" })} ${listCount(shown)}
-      </div>`,
-      content: html`${
-          shown.items.length > 0
-            ? table(shown.items, options)
-            : shown.search === ""
-              ? emptyList()
-              : html`<p class="empty">No repository on the list has this in its name.</p>`
-        }
-        ${listPager(shown, "Pages of the list", (page) => {
-          const query = { ...(shown.search === "" ? {} : { search: shown.search }), page: String(page) };
-          return `/admin/repositories?${new URLSearchParams(query).toString()}`;
-        })}
-        <p class="clone small muted">
-          Clone through this service: <code>git clone ${options.baseUrl}/OWNER/NAME.git</code>
-        </p>`,
-    })}`,
+        cacheEnabled
+          ? ""
+          : html`<p class="banner warn">
+              The cache is off, so everything passes through to the code host. Set
+              <code>SVC_CACHE_ENABLED=true</code>
+              to turn it on.
+            </p>`
+      }
+      ${doneBanner(done)} ${failureBanner(options.failure)} ${cacheFigures(repositories)}
+      <p class="small muted">${sourceOf(options.summed)}</p>
+      ${addCard(options.addForm ?? EMPTY_FORM)}
+      ${listCard({
+        id: "list-heading",
+        title: "Repositories",
+        aside: html`<div class="cluster">
+          ${listSearch(shown, { path: "/admin/repositories", by: "owner or name" })} ${listCount(shown)}
+        </div>`,
+        content: html`${
+            shown.items.length > 0
+              ? table(shown.items, options)
+              : shown.search === ""
+                ? emptyList()
+                : html`<p class="empty">No repository on the list has this in its name.</p>`
+          }
+          ${listPager(shown, "Pages of the list", (page) => {
+            const query = { ...(shown.search === "" ? {} : { search: shown.search }), page: String(page) };
+            return `/admin/repositories?${new URLSearchParams(query).toString()}`;
+          })}
+          <p class="clone small muted">
+            Clone through this service: <code>git clone ${options.baseUrl}/OWNER/NAME.git</code>
+          </p>`,
+      })}`,
   };
+}
+
+/** Whose figures the page shows. */
+function sourceOf({ count, oldestMs }: SummedFigures): string {
+  if (count === 1) return "Figures of this instance since its start.";
+  const age = Math.ceil(oldestMs / 60_000);
+  return (
+    `Figures of ${count} instances since their starts, those of the others up to ${age} min old. ` +
+    "Uploads that wait and errors are of this instance."
+  );
 }
 
 function addCard(form: FormState): Html {

@@ -32,7 +32,14 @@ export function addRepositoryRoutes(routes: RepositoryRoutes): void {
   const pageFor = (actor: Actor, wanted?: number | string, search = ""): RepositoriesPageOptions => {
     const all = repositories.list(actor);
     const shown = pagedList(all, ({ owner, name }) => `${owner}/${name}`, { search, wanted });
-    return { repositories: all, shown, baseUrl: address.baseUrl, cacheEnabled, now: clock.now() };
+    return {
+      repositories: all,
+      summed: repositories.summed,
+      shown,
+      baseUrl: address.baseUrl,
+      cacheEnabled,
+      now: clock.now(),
+    };
   };
 
   pages.get(PATH, "admin", async ({ actor, query, show }) => {

@@ -1,5 +1,6 @@
 import type { Clock } from "@devplat/base";
 import type { CacheStats } from "../../cache/policy.ts";
+import { differingSettings } from "../../coordination/shared-settings.ts";
 import type { Actor } from "../../identity/principal.ts";
 import type { ReportedInstance } from "../../storage/coordination-store.ts";
 import type { ActivitySnapshot } from "../../telemetry/activity.ts";
@@ -12,6 +13,8 @@ const REREAD_MS = 5000;
 /** An instance, as administrators see it. */
 export interface InstanceState extends ReportedInstance {
   readonly isThis: boolean;
+  /** Keys of the settings in which it differs from this one, so that they do not share data. */
+  readonly differsIn: readonly string[];
 }
 
 /** An instance, and whether its figures are added up. */
@@ -24,6 +27,8 @@ export interface FleetFigures {
   /** All instances. Empty: only this one is known. */
   readonly instances: readonly SummedInstance[];
   activity(own: ActivitySnapshot): ActivitySnapshot;
+  /** Number of instances whose figures are added up, and the age of the oldest of these figures. */
+  readonly summed: { readonly count: number; readonly oldestMs: number };
   /** @param key `owner/name` in lower case */
   stats(own: CacheStats, key: string): CacheStats;
 }
@@ -62,6 +67,10 @@ export class Instances {
     const now = clock.now();
     return {
       instances: this.#known.every(({ isThis }) => isThis) ? [] : this.#known,
+      summed: {
+        count: others.length + 1,
+        oldestMs: Math.max(0, ...others.map(({ ageMs }) => ageMs)),
+      },
       activity: (own) => addActivity(own, others, now),
       stats: (own, key) => addStats(own, key, others, now),
     };
@@ -79,7 +88,13 @@ export class Instances {
 
   async #read(): Promise<readonly InstanceState[]> {
     const { registry } = this.#parts;
-    return (await registry.list()).map((each) => ({ ...each, isThis: each.id === registry.id }));
+    const all = await registry.list();
+    const own = all.find(({ id }) => id === registry.id);
+    return all.map((each) => ({
+      ...each,
+      isThis: each === own,
+      differsIn: own === undefined ? [] : differingSettings(own, each),
+    }));
   }
 }
 

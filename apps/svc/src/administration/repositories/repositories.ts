@@ -7,6 +7,8 @@ import { actionEvent } from "../../identity/audit-source.ts";
 import type { Actor } from "../../identity/principal.ts";
 import type { CachedRepositoryRecord } from "../../storage/store.ts";
 import { DEFAULT_TIMEOUT_SECONDS, type CachedRepositories } from "./cached-repositories.ts";
+import { foldCase } from "../../repository-name.ts";
+import type { FleetFigures, Instances } from "../instances/instances.ts";
 import { requireAdmin } from "../permission.ts";
 import { requireVersion, type ExpectedVersions } from "../record-version.ts";
 import { readNewRepository, readRepositoryChange } from "./repository-input.ts";
@@ -14,12 +16,20 @@ import type { RepositoryProbe } from "./repository-probe.ts";
 
 /** A cached repository with the figures of its cache. */
 export interface RepositoryState extends CachedRepositoryRecord {
+  /**
+   * Added up over the instances on this database. The bucket is one for all, so it is not added up. Uploads that wait are those
+   * of this instance.
+   */
   readonly stats: CacheStats;
 }
+
+/** Source of the figures of all repositories. */
+export type SummedFigures = FleetFigures["summed"];
 
 export interface RepositoriesParts {
   readonly list: CachedRepositories;
   readonly maintenance: CacheMaintenance;
+  readonly instances: Pick<Instances, "figures">;
   readonly accounts: Pick<HostAccounts, "accessToken">;
   readonly probe: RepositoryProbe;
   readonly audit: AuditTrail;
@@ -29,6 +39,8 @@ export interface RepositoriesParts {
 /** The administration of cached repositories, for admins. Every method throws SvcError `forbidden` for others. */
 export class Repositories {
   readonly #parts: RepositoriesParts;
+  /** Figures of all instances, as of the last {@link look}. */
+  #fleet: FleetFigures | undefined;
 
   constructor(parts: RepositoriesParts) {
     this.#parts = parts;
@@ -105,10 +117,17 @@ export class Repositories {
     return waitMs > 0 && (await maintenance.isPurged(owner, name, waitMs));
   }
 
-  /** Reads figures that are not known yet, for a short time. Never rejects, but for others than admins. */
+  /** Brings the figures up to date, for a short time. Never rejects, but for others than admins. */
   async look(actor: Actor): Promise<void> {
     requireAdmin(actor);
-    await this.#parts.maintenance.look();
+    const { maintenance, instances } = this.#parts;
+    const [fleet] = await Promise.all([instances.figures(), maintenance.look()]);
+    this.#fleet = fleet;
+  }
+
+  /** Instances whose figures are added up, as of the last {@link look}. */
+  get summed(): SummedFigures {
+    return this.#fleet?.summed ?? { count: 1, oldestMs: 0 };
   }
 
   /** Begins to fetch ahead. @throws SvcError `not_found`, `cannot_warm` */
@@ -123,7 +142,9 @@ export class Repositories {
   }
 
   #stateOf(record: CachedRepositoryRecord): RepositoryState {
-    return { ...record, stats: this.#parts.maintenance.stats(record.owner, record.name) };
+    const own = this.#parts.maintenance.stats(record.owner, record.name);
+    const key = foldCase(`${record.owner}/${record.name}`);
+    return { ...record, stats: this.#fleet?.stats(own, key) ?? own };
   }
 
   async #requireReadable(actor: Actor, { owner, name }: { owner: string; name: string }): Promise<void> {

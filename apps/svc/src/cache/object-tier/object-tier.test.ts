@@ -23,6 +23,8 @@ interface Seen {
   readonly tier: ObjectTier;
   /** Keys of the repositories whose manifest was asked for. */
   readonly asked: string[];
+  /** Ages up to which a manifest was good enough, in milliseconds. */
+  readonly ages: (number | undefined)[];
   /** Values of the gauge. */
   readonly gauge: Map<string, number>;
   /** Keys of the repositories whose limit was enforced. */
@@ -37,13 +39,15 @@ function testTier(
 ): Seen {
   const known = new Map<string, Manifest>();
   const asked: string[] = [];
+  const ages: (number | undefined)[] = [];
   const gauge = new Map<string, number>();
   const limited: string[] = [];
   const maintained = new Set<string>();
   const parts: Partial<ObjectTierParts> = {
     manifests: {
       known: (id) => known.get(id.key),
-      current: async (id, { signal } = {}) => {
+      current: async (id, { signal, maxAgeMs } = {}) => {
+        ages.push(maxAgeMs);
         asked.push(id.key);
         const found = await Promise.race([
           read(id),
@@ -72,10 +76,11 @@ function testTier(
     },
     clock,
   };
-  return { tier: new ObjectTier(parts as ObjectTierParts), asked, gauge, limited, maintained };
+  return { tier: new ObjectTier(parts as ObjectTierParts), asked, ages, gauge, limited, maintained };
 }
 
 const ID = repositoryId("org", "one");
+const LOOK_AGAIN_MS = 30_000;
 const POLICY = {
   id: "1",
   owner: "org",
@@ -86,12 +91,16 @@ const POLICY = {
 };
 
 describe("ObjectTier", () => {
-  it("figures are unknown until a look has read the manifest, once", async () => {
-    const { tier, asked } = testTier(async () => MANIFEST);
+  it("figures are unknown until a look has read the manifest; it wants a recent one", async () => {
+    const { tier, asked, ages } = testTier(async () => MANIFEST);
     assert.equal(tier.figures(ID).sizeBytes, undefined);
     await tier.look([ID]);
-    await tier.look([ID]);
-    assert.deepEqual(asked, [ID.key]);
+    assert.deepEqual(ages, [LOOK_AGAIN_MS]);
+    const other = repositoryId("org", "two");
+    await tier.look([other, ID]);
+    // The store of manifests sends no request for one that is younger.
+    assert.deepEqual(ages, [LOOK_AGAIN_MS, LOOK_AGAIN_MS, LOOK_AGAIN_MS]);
+    assert.deepEqual(asked, [ID.key, other.key, ID.key], "those that are not known come first");
     const { sizeBytes, packs, responses } = tier.figures(ID);
     assert.deepEqual([sizeBytes, packs, responses], [BYTES, 1, 1]);
   });

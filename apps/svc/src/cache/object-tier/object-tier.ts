@@ -105,18 +105,19 @@ export class ObjectTier {
   }
 
   /**
-   * Reads manifests that are not known yet, so that {@link figures} has them. Those that do not come in time stay unknown.
-   * Never rejects.
+   * Reads manifests, so that {@link figures} has them: first those that are not known yet, then those that were read longer ago
+   * than {@link LOOK_AGAIN_MS}. Those that do not come in time stay as they are. Never rejects.
    */
   async look(ids: Iterable<RepositoryId>): Promise<void> {
     const { manifests, clock } = this.#parts;
-    const unknown = [...ids].filter(
-      (id) => manifests.known(id) === undefined && this.#absent.get(id.key) === undefined,
-    );
-    if (unknown.length === 0) return;
+    const asked = [...ids].filter((id) => this.#absent.get(id.key) === undefined);
+    if (asked.length === 0) return;
+    // The last one is taken first.
+    const isKnown = (id: RepositoryId): boolean => manifests.known(id) !== undefined;
+    const waiting = [...asked.filter(isKnown), ...asked.filter((id) => !isKnown(id))];
     using limit = new TimeLimit(clock, LOOK_MS);
     const readAll = async (): Promise<void> => {
-      for (let id = unknown.pop(); id !== undefined && !limit.signal.aborted; id = unknown.pop()) {
+      for (let id = waiting.pop(); id !== undefined && !limit.signal.aborted; id = waiting.pop()) {
         try {
           const found = await manifests.current(id, { maxAgeMs: LOOK_AGAIN_MS, signal: limit.signal });
           if (found === undefined) this.#absent.set(id.key, true);

@@ -5,6 +5,7 @@ import { repositoryId } from "../../access/repository-id.ts";
 import { objectNames, openBucket } from "../../assemble/bucket.ts";
 import { objectKeys } from "../../assemble/object-keys.ts";
 import { REFUSED_MANIFESTS } from "../../cache/object-tier/bucket/bucket-report.ts";
+import { rowReason } from "../../cache/object-tier/bucket/bucket-remedies.ts";
 import { stateOf, type BucketState } from "../../cache/object-tier/bucket/probed-store.ts";
 import { MemoryEpochs } from "../../cache/object-tier/manifest/epoch-source.ts";
 import type { ManifestKeys } from "../../cache/object-tier/manifest/manifest-keys.ts";
@@ -75,9 +76,9 @@ async function probeFindings(bucket: ObjectStore, config: Config, findings: Find
   const prefix = config.cache.storage_path?.replaceAll(/^\/+|\/+$/g, "") ?? "";
   const abilities = await probeStore(bucket, { ...(prefix !== "" && { prefix }) });
   const isPointed = !abilities.conditions && hasCommonDatabase(config);
+  const state = stateOf(abilities, hasCommonDatabase(config), config.cache);
   for (const row of abilities.rows)
-    await findings.attempt(row.ability, async () => abilityOutcome(row, isPointed));
-  const state = stateOf(abilities, hasCommonDatabase(config));
+    await findings.attempt(row.ability, async () => abilityOutcome(row, isPointed, config, state));
   await findings.attempt("bucket", async () => {
     if (state.kind === "unusable") return { fault: `cannot be used: ${state.reason}` };
     return abilities.conditions ? "can be used" : "can be used; the database names the manifests";
@@ -86,11 +87,13 @@ async function probeFindings(bucket: ObjectStore, config: Config, findings: Find
 }
 
 /** @param isPointed whether a database replaces conditions on writes */
-function abilityOutcome({ ability, result, permission, reason }: ProbeRow, isPointed: boolean): Outcome {
+function abilityOutcome(row: ProbeRow, isPointed: boolean, { cache }: Config, state: BucketState): Outcome {
+  const { ability, result, permission } = row;
   if (result === "yes") return "yes";
-  const told =
-    permission === undefined ? [result, reason] : [result, `the permission ${permission} is missing`];
-  const text = told.filter((each) => each !== undefined).join(": ");
+  const reason = permission === undefined ? rowReason(row, cache) : `the permission ${permission} is missing`;
+  // The finding about the bucket as a whole has it.
+  const isToldBelow = state.kind === "unusable" && state.reason === reason;
+  const text = isToldBelow || reason === undefined ? result : `${result}: ${reason}`;
   const isReplaced = isPointed && result === "no" && / with If-/.test(ability);
   return NOT_NEEDED.has(ability) || isReplaced ? { warning: text } : { fault: text };
 }

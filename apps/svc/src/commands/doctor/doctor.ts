@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
-import { access, constants, lstat, mkdtemp, readFile, rmdir, stat, statfs } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { mkdtemp, readFile, rmdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
 import { Findings, flagOf, textOf, type Options, type Outcome } from "@devplat/cli";
 import { HttpClientError } from "@devplat/http-client";
@@ -14,10 +14,9 @@ import { codeHostFor } from "../../code-host/code-host-for.ts";
 import { UpstreamConnections } from "../../upstream/upstream-connections.ts";
 import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../../health.ts";
 import { TlsIdentities } from "../../http/server/tls-identities.ts";
-import { databaseSettings } from "../../storage/database-settings.ts";
-import { unusable } from "../../storage/migration-state.ts";
-import { DATABASE_FILE, openDatabase } from "../../storage/open-store.ts";
 import { readConfig, type RunCommand } from "../command.ts";
+import { lookAtFolder, unusable } from "../folder-state.ts";
+import { databaseFindings } from "./database-findings.ts";
 import { serviceState } from "./service-state.ts";
 
 /** Beginning of the name of a folder that is made and removed as a trial. */
@@ -60,31 +59,7 @@ async function examine(config: Config, findings: Findings, options: Options): Pr
       ? { warning: "made in the data folder in development mode" }
       : { fault: "encryption.key (SVC_ENCRYPTION_KEY) is not set: generate one with openssl rand -hex 32" };
   });
-  await findings.attempt(`database (${config.database.driver})`, async () => {
-    const settings = databaseSettings(config);
-    if (settings.driver === "sqlite") {
-      const { sqlitePath } = await import("../../storage/sqlite/open.ts");
-      const path =
-        settings.dsn === undefined ? join(dataDir, DATABASE_FILE) : sqlitePath(settings.dsn.reveal());
-      // Opening it would make it.
-      if ((await lstat(path).catch(() => undefined)) === undefined) {
-        return { fault: `${path} is not there yet: run 'svc migrate'` };
-      }
-    }
-    const database = await openDatabase(settings);
-    try {
-      const state = await database.state();
-      const { pending } = state;
-      if (unusable(state).length > 0) return { fault: "a newer version of this program migrated it" };
-      if (pending.length > 0) return { fault: `${pending.length} migration(s) pending: run 'svc migrate'` };
-      const { key, key_previous: previous } = config.encryption;
-      // Refuses keys that what is stored is not under; development mode's own would be made by asking for it.
-      if (key !== undefined) await database.store(async () => ({ current: key, previous }));
-      return "up to date";
-    } finally {
-      await database.close();
-    }
-  });
+  await databaseFindings(config, findings);
   await findings.attempt(config.cache.enabled ? "cache folder" : "cache", async () => {
     if (!config.cache.enabled) return { warning: "cache.enabled is false: everything passes through" };
     return folderFinding(cacheFolder(config));
@@ -135,25 +110,17 @@ async function askCodeHost(
 }
 
 async function folderFinding(folder: string): Promise<Outcome> {
-  let existing = folder;
-  while ((await lstat(existing).catch(() => undefined)) === undefined && dirname(existing) !== existing) {
-    existing = dirname(existing);
-  }
-  // Follows links, as the service does.
-  const found = await stat(existing).catch(() => undefined);
-  if (found?.isDirectory() !== true) return { fault: `${existing} is not a folder` };
+  const state = await lookAtFolder(folder);
+  if (state.kind === "unusable") return { fault: state.reason };
+  const { existing, freeBytes } = state;
   try {
-    await access(existing, constants.W_OK | constants.X_OK);
     // For the superuser the permissions say nothing, and a file system may refuse new folders for other reasons.
     await rmdir(await mkdtemp(join(existing, TRIAL_FOLDER)));
   } catch (error) {
-    const what = existing === folder ? `${folder} cannot be written to` : `${folder} cannot be made`;
-    return { fault: `${what} (${systemCode(error) ?? "unknown"})` };
+    return { fault: `${unusable(folder, existing)} (${systemCode(error) ?? "unknown"})` };
   }
-  const { bavail, bsize } = await statfs(existing);
-  const free = bavail * bsize;
-  const shown = `${folder}, ${Math.floor(free / 1024 ** 3)} GiB free`;
-  if (free < LITTLE_SPACE) return { warning: shown };
+  const shown = `${folder}, ${Math.floor(freeBytes / 1024 ** 3)} GiB free`;
+  if (freeBytes < LITTLE_SPACE) return { warning: shown };
   return existing === folder ? shown : `${shown}, not made yet`;
 }
 

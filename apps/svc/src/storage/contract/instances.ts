@@ -14,6 +14,7 @@ export function instanceCases(store: () => Store): void {
     hostName: "host-b",
     address: "host-b:8080",
     manifestKeyId: undefined,
+    settingsDigests: undefined,
     version: "1.2.3",
     ready: true,
     ...change,
@@ -21,18 +22,19 @@ export function instanceCases(store: () => Store): void {
 
   it("an instance that reported is listed with its ages and its last report", async () => {
     const { instances } = store();
-    const last = { ready: false, version: "1.3.0", manifestKeyId: "0123456789abcdef" };
+    const last = { ready: false, version: "1.3.0", manifestKeyId: "0123456789abcdef", settingsDigests: "{}" };
     await instances.report(record("i1"));
     await instances.report(record("i2", { hostName: "host-a" }));
     await instances.report(record("i0", { address: "host-b:9090" }));
     await instances.report(record("i1", last));
     const listed = await instances.list();
     assert.deepEqual(
-      listed.map(({ id, hostName, address, version, manifestKeyId, ready }) => ({
+      listed.map(({ id, hostName, address, version, manifestKeyId, settingsDigests, ready }) => ({
         id,
         hostName,
         address,
         manifestKeyId,
+        settingsDigests,
         version,
         ready,
       })),

@@ -198,6 +198,11 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
         await db.schema.alterTable("instances").addColumn(column, "text").execute();
     },
   },
+  "0006_settings_digests_additive": {
+    async up(db: Kysely<unknown>): Promise<void> {
+      await db.schema.alterTable("instances").addColumn("settings_digests", "text").execute();
+    },
+  },
 };
 
 export async function migrationState<T>(db: Kysely<T>): Promise<MigrationState> {

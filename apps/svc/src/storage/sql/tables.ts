@@ -57,6 +57,7 @@ export interface Tables {
     figures_at: number | null;
     address: string | null;
     manifest_key_id: string | null;
+    settings_digests: string | null;
   };
   /** Times are by the clock of the database. */
   shared_fetches: {

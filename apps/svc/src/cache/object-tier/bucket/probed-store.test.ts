@@ -19,7 +19,7 @@ describe("stateOf", () => {
     missingPermissions: missing,
   });
   const reasonOf = (given: StoreAbilities, hasDatabase = false): string => {
-    const state = stateOf(given, hasDatabase);
+    const state = stateOf(given, hasDatabase, {});
     return state.kind === "unusable" ? state.reason : state.kind;
   };
 

@@ -8,6 +8,7 @@ import {
   type PutOptions,
   type StoreAbilities,
 } from "@devplat/object-store";
+import { bucketFault, rowReason, type BucketSettings } from "./bucket-remedies.ts";
 import type { PointersInUse } from "../manifest/pointers-in-use.ts";
 
 /** Milliseconds between two probes of a bucket that cannot be used. Somebody may repair its settings at any time. */
@@ -40,6 +41,8 @@ export interface ProbedStoreParts {
   readonly logger: Logger;
   /** Called with each state after a probe. */
   readonly onState: (state: BucketState) => void;
+  /** Settings of the bucket, for the remedies that errors name. */
+  readonly settings: BucketSettings;
 }
 
 /**
@@ -99,12 +102,12 @@ export class ProbedStore extends ForwardingStore {
   }
 
   async #probe(signal: AbortSignal | undefined): Promise<BucketState> {
-    const { store, prefix, pointers, clock, onState } = this.#parts;
+    const { store, prefix, pointers, clock, onState, settings } = this.#parts;
     using limit = new TimeLimit(clock, PROBE_LIMIT_MS, ...(signal === undefined ? [] : [signal]));
     let state: BucketState;
     try {
       const abilities = await probeStore(store, { prefix, signal: limit.signal });
-      state = stateOf(abilities, pointers !== undefined);
+      state = stateOf(abilities, pointers !== undefined, settings);
       if (state.kind === "usable" && pointers !== undefined)
         state = {
           kind: "usable",
@@ -112,7 +115,8 @@ export class ProbedStore extends ForwardingStore {
         };
     } catch (error) {
       signal?.throwIfAborted();
-      state = { kind: "unusable", reason: messageOf(error) };
+      const reason = error instanceof ObjectStoreError ? bucketFault(error, settings) : messageOf(error);
+      state = { kind: "unusable", reason };
     }
     this.#log(state);
     this.#state = state;
@@ -162,8 +166,17 @@ export class ProbedStore extends ForwardingStore {
   }
 }
 
-/** Decision about a bucket from its abilities. @param hasDatabase whether the instances share a database */
-export function stateOf(abilities: StoreAbilities, hasDatabase: boolean): BucketState {
+/**
+ * Decision about a bucket from its abilities.
+ *
+ * @param hasDatabase whether the instances share a database
+ * @param settings for the remedies that the reason names
+ */
+export function stateOf(
+  abilities: StoreAbilities,
+  hasDatabase: boolean,
+  settings: BucketSettings,
+): BucketState {
   const { rows, usable, conditions, missingPermissions } = abilities;
   if (usable && conditions) return { kind: "usable", abilities };
   if (missingPermissions.length > 0) {
@@ -171,7 +184,8 @@ export function stateOf(abilities: StoreAbilities, hasDatabase: boolean): Bucket
     return { kind: "unusable", reason };
   }
   const failed = rows.find(({ result }) => result === "failed");
-  if (failed !== undefined) return { kind: "unusable", reason: failed.reason ?? failed.ability };
+  if (failed !== undefined)
+    return { kind: "unusable", reason: rowReason(failed, settings) ?? failed.ability };
   const lacking = rows.filter(({ result }) => result === "no").map(({ ability }: ProbeRow) => ability);
   if (!usable || lacking.includes("multipart upload"))
     return { kind: "unusable", reason: `the store does not have ${lacking.join(", ")}` };

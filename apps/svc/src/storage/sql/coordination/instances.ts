@@ -6,12 +6,13 @@ import type { Tables } from "../tables.ts";
 
 export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): InstanceStore {
   return {
-    async report({ id, hostName, address, version, manifestKeyId, ready }) {
+    async report({ id, hostName, address, version, manifestKeyId, settingsDigests, ready }) {
       const change = {
         host_name: hostName,
         address: address ?? null,
         version,
         manifest_key_id: manifestKeyId ?? null,
+        settings_digests: settingsDigests ?? null,
         ready: ready ? 1 : 0,
         reported_at: now,
       };
@@ -35,6 +36,7 @@ export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): Instanc
           address: row.address ?? undefined,
           version: row.version,
           manifestKeyId: row.manifest_key_id ?? undefined,
+          settingsDigests: row.settings_digests ?? undefined,
           ready: row.ready !== 0,
           uptimeMs: row.now - row.started_at,
           reportAgeMs: row.now - row.reported_at,
