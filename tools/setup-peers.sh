@@ -149,6 +149,7 @@ have dunst && have dunstctl || need dunst
 have notify-send || need libnotify-bin
 have zsh || need zsh
 have fish || need fish
+have groff || need groff-base
 have gh || need gh
 have sshd || [ -x /usr/sbin/sshd ] || need openssh-server
 have slapd || [ -x /usr/sbin/slapd ] || need slapd

@@ -3,6 +3,8 @@ import { loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { cpuSecondsOf, run as runCommand, tempFolder } from "@devplat/testkit";
 import { buildAgent } from "../../tools/build/agent.ts";
+import { buildProgram } from "../../tools/build/single/program.ts";
+import manifest from "../../apps/agent/package.json" with { type: "json" };
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { interleave, summarize, type Summary } from "../lib/statistics.ts";
@@ -22,9 +24,8 @@ export async function run(rounds: number): Promise<Report> {
   const folder = await tempFolder("bench-agent");
   try {
     const env = await workspace(folder.path);
-    const { launcher, executable = "" } = await buildAgent(join(folder.path, "release"), {
-      executable: true,
-    });
+    const launcher = await buildAgent(join(folder.path, "release"));
+    const executable = await buildProgram("agent", join(folder.path, "single"), manifest.version);
     const agent = (...args: string[]) => sample(LAUNCHER, args, env);
     await agent("sync");
     // From now on login-check is suppressed.

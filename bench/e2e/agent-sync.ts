@@ -38,7 +38,7 @@ export async function run(rounds: number): Promise<Report> {
   const vault = await startVault();
   const proxy = await startVaultProxy(vault.address, { events: true });
   try {
-    const { launcher } = await buildAgent(join(folder.path, "release"));
+    const launcher = await buildAgent(join(folder.path, "release"));
     for (let i = 0; i < SECRETS; i++) await vault.put(`users/ada/s${i}`, { token: `value-${i}` });
     const stand = new Stand(folder.path, launcher, vault, proxy);
     const unchanged = await stand.unchanged(rounds);

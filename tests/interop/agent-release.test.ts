@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { run, runAtTerminal, tempFolder, until, type TempFolder } from "@devplat/testkit";
 import { buildAgent } from "../../tools/build/agent.ts";
+import { buildProgram } from "../../tools/build/single/program.ts";
 import manifest from "../../apps/agent/package.json" with { type: "json" };
 import { assertEditsLargeFile, LARGE_RULE } from "./agent-large-file.ts";
 import { Home } from "./agent-stand.ts";
@@ -14,9 +15,11 @@ let folder: TempFolder;
 const programs = new Map<string, string>();
 before(async () => {
   folder = await tempFolder("agent-release");
-  const { launcher, executable } = await buildAgent(join(folder.path, "release"), { executable: true });
-  programs.set("the bundle with its launcher", launcher);
-  programs.set("the single executable", executable ?? "");
+  programs.set("the bundle with its launcher", await buildAgent(join(folder.path, "release")));
+  programs.set(
+    "the single executable",
+    await buildProgram("agent", join(folder.path, "single"), manifest.version),
+  );
 });
 after(() => folder.remove());
 

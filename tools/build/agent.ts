@@ -1,37 +1,24 @@
-import { chmod, copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
-import { promisify } from "node:util";
-import { execFile } from "node:child_process";
-import { createRequire } from "node:module";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { chmod, copyFile, mkdir, readFile, rm } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { build, type BuildOptions, type Plugin } from "esbuild";
+import { assetsInside } from "./assets-inside.ts";
+import { narrow } from "./narrow.ts";
 
-const SOURCE = resolve(import.meta.dirname, "../../apps/agent/src");
+export const SOURCE = resolve(import.meta.dirname, "../../apps/agent/src");
 const RUNTIME_MAJOR = 26;
 /** Files that start a thread, with the code that the thread runs, in the folder of the file. */
-const THREADS = [
+export const THREADS = [
   { starter: "sync/edit/edit-thread.ts", code: "edit-worker.ts" },
   { starter: "key-thread/key-thread.ts", code: "key-worker.ts" },
 ] as const;
-
-/** Files that a build has made. */
-export interface AgentRelease {
-  /** Shell launcher for a Node 26 that is installed. */
-  readonly launcher: string;
-  /** Everything in one file, Node included; undefined unless it was asked for. */
-  readonly executable: string | undefined;
-}
 
 /**
  * Bundles the daemon. The launcher runs `agent.cjs`: it handles a suppressed login-check itself, and loads `main.cjs` for
  * everything else. Each thread runs a bundle of its own, such as `edit-worker.cjs`.
  * @param folder is emptied first
- * @param options `executable`: also a single file with Node in it, about 120 MB
+ * @returns the path of the shell launcher for a Node 26 that is installed
  */
-export async function buildAgent(
-  folder: string,
-  { executable = false }: { readonly executable?: boolean } = {},
-): Promise<AgentRelease> {
+export async function buildAgent(folder: string): Promise<string> {
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   const main = join(folder, "main.cjs");
@@ -58,14 +45,13 @@ export async function buildAgent(
   const launcher = join(folder, "agent");
   await copyFile(join(import.meta.dirname, "agent-launcher.sh"), launcher);
   await chmod(launcher, 0o755);
-  if (!executable) return { launcher, executable: undefined };
-  return { launcher, executable: await singleFile(entry, folder) };
+  return launcher;
 }
 
 /**
  * CommonJS: as an ES module it starts twice as slowly. Names stay as they are, because errors show those of classes.
  */
-const COMMON: BuildOptions = {
+export const COMMON: BuildOptions = {
   bundle: true,
   platform: "node",
   format: "cjs",
@@ -89,47 +75,20 @@ const EXTERNAL_MAIN: Plugin = {
 };
 
 /** As in agent-launcher.sh. Compiled code is of use only under the flags that it was compiled with. */
-const ENGINE_FLAGS = ["--max-semi-space-size=1", "--optimize-for-size", "--no-opt", "--no-maglev"];
+export const ENGINE_FLAGS = ["--max-semi-space-size=1", "--optimize-for-size", "--no-opt", "--no-maglev"];
 
 const REFUSE_OLDER_RUNTIMES = `if (parseInt(process.versions.node, 10) < ${RUNTIME_MAJOR}) {
   process.stderr.write("agent: needs Node ${RUNTIME_MAJOR} or newer, and this is " + process.version + "\\n");
   process.exit(1);
 }`;
 
-/** Files that pages serve, as data URLs in place of `new URL(…, import.meta.url)`: a bundle has no folder of its own. */
-function assetsInside(): Plugin {
-  const reference = /new URL\((?:"([^"]+)", import\.meta\.url|import\.meta\.resolve\("([^"]+)"\))\)/g;
-  return {
-    name: "assets-inside",
-    setup: (bundle) => {
-      bundle.onLoad({ filter: /(?:web-kit\/src\/assets|web\/pages\/layout)\.ts$/ }, async ({ path }) => {
-        const text = await readFile(path, "utf8");
-        const files = new Map<string, string>();
-        for (const [whole, beside, packaged] of text.matchAll(reference)) {
-          const from = pathToFileURL(path);
-          const file =
-            beside === undefined
-              ? createRequire(from).resolve(packaged ?? "")
-              : fileURLToPath(new URL(beside, from));
-          files.set(whole, (await readFile(file)).toString("base64"));
-        }
-        const contents = text.replace(
-          reference,
-          (whole) => `new URL("data:;base64,${files.get(whole) ?? ""}")`,
-        );
-        return { contents, loader: "ts" };
-      });
-    },
-  };
-}
-
 /** File name of the bundle for a thread. */
-function bundleOf(code: string): string {
+export function bundleOf(code: string): string {
   return code.replace(/\.ts$/, ".cjs");
 }
 
 /** Starts each thread from its bundle. @param start gives the text in place of `new URL(…), {` in `new Worker(…)` */
-function threads(start: (bundle: string) => string): Plugin {
+export function threads(start: (bundle: string) => string): Plugin {
   return {
     name: "threads",
     setup: (bundle) => {
@@ -144,50 +103,4 @@ function threads(start: (bundle: string) => string): Plugin {
       }
     },
   };
-}
-
-/**
- * Writes characters beyond Latin-1 as escapes: one alone makes V8 keep the whole text twice as wide, for as long as the daemon
- * runs. esbuild escapes them everywhere but in regular expressions and in tagged templates, where `html` reads the escapes.
- */
-async function narrow(file: string): Promise<void> {
-  const text = await readFile(file, "utf8");
-  await writeFile(
-    file,
-    text.replace(/[\u0100-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`),
-  );
-}
-
-/** Node's single executable application, with the code compiled ahead. */
-async function singleFile(entry: string, folder: string): Promise<string> {
-  const bundle = join(folder, "single.cjs");
-  const config = join(folder, "single.json");
-  const output = join(folder, `agent-${process.platform}-${process.arch}`);
-  // A file in the executable has no path on disk: the thread gets its text.
-  const start = (name: string): string => `require("node:sea").getAsset("${name}", "utf8"), { eval: true,`;
-  await build({
-    ...COMMON,
-    entryPoints: [entry],
-    outfile: bundle,
-    plugins: [assetsInside(), threads(start)],
-  });
-  await narrow(bundle);
-  await writeFile(
-    config,
-    JSON.stringify({
-      main: basename(bundle),
-      output: basename(output),
-      assets: Object.fromEntries(THREADS.map(({ code }) => [bundleOf(code), bundleOf(code)])),
-      useCodeCache: true,
-      disableExperimentalSEAWarning: true,
-      execArgv: ["--disable-warning=ExperimentalWarning", ...ENGINE_FLAGS],
-    }),
-  );
-  await promisify(execFile)(process.execPath, [...ENGINE_FLAGS, "--build-sea", config], {
-    cwd: dirname(config),
-  });
-  await chmod(output, 0o755);
-  await rm(bundle);
-  await rm(config);
-  return output;
 }

@@ -12,13 +12,21 @@ const SOURCE = join(ROOT, "apps/svc/src");
 const THREADS = join(ROOT, "packages/git-mirror/src/threads");
 const RUNTIME_MAJOR = 26;
 
-/** Program and threads, each in its own file. Shared code is in files next to them, and rarely used code is loaded late. */
-const ENTRIES = {
-  main: join(SOURCE, "main.ts"),
+/** Modules that threads run, by name. */
+export const THREAD_ENTRIES = {
   "index-thread": join(THREADS, "index-thread.ts"),
   "job-worker": join(THREADS, "job-worker.ts"),
   "send-thread": join(SOURCE, "http/send-file/send-thread.ts"),
   "digest-worker": join(SOURCE, "cache/object-tier/slices/digest-worker.ts"),
+} as const;
+
+/** Program and threads, each in its own file. Shared code is in files next to them, and rarely used code is loaded late. */
+const ENTRIES = { main: join(SOURCE, "main.ts"), ...THREAD_ENTRIES } as const;
+
+/** Files that name the modules of threads, and how they do it. */
+export const THREAD_REFERENCES = {
+  files: /(git-mirror\/src\/threads|http\/send-file|object-tier\/slices)\/entries\.ts$/,
+  reference: /new URL\("([\w-]+)\.ts", import\.meta\.url\)/g,
 } as const;
 
 /** Files that pages serve, with the names by which the code reads them from its own folder. */
@@ -84,20 +92,14 @@ export async function buildSvc(folder: string): Promise<string> {
 const EXTERNAL_THREADS: Plugin = {
   name: "external-threads",
   setup: (bundle) => {
-    bundle.onLoad(
-      { filter: /(git-mirror\/src\/threads|http\/send-file|object-tier\/slices)\/entries\.ts$/ },
-      async ({ path }) => {
-        const text = await readFile(path, "utf8");
-        const contents = text.replaceAll(
-          /new URL\("([\w-]+)\.ts", import\.meta\.url\)/g,
-          (_whole, name: string) => {
-            if (!(name in ENTRIES)) throw new Error(`${path}: no bundle is made of the thread ${name}`);
-            return `new URL("${name}.js", import.meta.url)`;
-          },
-        );
-        return { contents, loader: "ts" };
-      },
-    );
+    bundle.onLoad({ filter: THREAD_REFERENCES.files }, async ({ path }) => {
+      const text = await readFile(path, "utf8");
+      const contents = text.replaceAll(THREAD_REFERENCES.reference, (_whole, name: string) => {
+        if (!(name in ENTRIES)) throw new Error(`${path}: no bundle is made of the thread ${name}`);
+        return `new URL("${name}.js", import.meta.url)`;
+      });
+      return { contents, loader: "ts" };
+    });
   },
 };
 

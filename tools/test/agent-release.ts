@@ -17,7 +17,7 @@ export async function buildTestRelease(): Promise<TestRelease> {
   const folder = await mkdtemp(join(tmpdir(), "devplat-agent-"));
   // Tests start it as another user, too.
   await chmod(folder, 0o755);
-  const { launcher } = await buildAgent(join(folder, "release"));
+  const launcher = await buildAgent(join(folder, "release"));
   const text = await readFile(launcher, "utf8");
   const settings = `AGENT_NODE=${quoted(process.execPath)}\nNODE_COMPILE_CACHE=${quoted(join(folder, "compile"))}\n`;
   // Not exported: the tests' environment is what agent gets.

@@ -6,4 +6,5 @@ import { PROGRAM } from "./commands/program.ts";
 // Only the program's own user may read its files: repositories, the database, keys.
 process.umask(0o077);
 dropUnreadOutput(BRAND.command);
-process.exitCode = await runProgram(PROGRAM, process.argv.slice(2), process.env);
+// No await here: the single executable is a CommonJS module.
+void runProgram(PROGRAM, process.argv.slice(2), process.env).then((code) => (process.exitCode = code));

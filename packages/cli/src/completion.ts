@@ -9,6 +9,16 @@ export function completionScript(table: CommandTable, shell: (typeof SHELLS)[num
   return SCRIPTS[shell](table);
 }
 
+/**
+ * The script as a file of a package, in the folder from which the shell loads completions when they are first asked for.
+ * zsh takes such a file for the function itself: the first completion comes from the end of the file.
+ */
+export function completionFile(table: CommandTable, shell: (typeof SHELLS)[number]): string {
+  const script = completionScript(table, shell);
+  const { name } = table;
+  return shell === "zsh" ? `#compdef ${name}\n${script}_bash_complete -o filenames -F _${name}\n` : script;
+}
+
 const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], (table: CommandTable) => string>> = {
   bash: bashScript,
   zsh: (table) => `autoload -U +X bashcompinit && bashcompinit\n${bashScript(table)}`,

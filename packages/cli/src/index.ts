@@ -2,6 +2,7 @@ export { commandGroup, completionCommand, versionCommand } from "./common-comman
 export {
   UsageError,
   type CommandSpec,
+  type CommandTable,
   type Invocation,
   type Options,
   type OptionSpec,

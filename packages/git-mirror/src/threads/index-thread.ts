@@ -6,10 +6,12 @@ import { lowerThreadPriority } from "./thread-priority.ts";
 
 lowerThreadPriority();
 giveWayInThread();
-await import("@devplat/git-store/index-worker");
-parentPort?.on("message", (message: object) => {
-  if ("job" in message && "id" in message) void runJob(message as JobMessage);
-});
+// No await here: a single executable runs CommonJS.
+void import("@devplat/git-store/index-worker").then(() =>
+  parentPort?.on("message", (message: object) => {
+    if ("job" in message && "id" in message) void runJob(message as JobMessage);
+  }),
+);
 
 /** The modules of jobs are loaded with the first one. */
 async function runJob(message: JobMessage): Promise<void> {

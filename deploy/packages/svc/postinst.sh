@@ -1,0 +1,47 @@
+#!/bin/sh
+# After an install or upgrade. Arguments differ by package manager: deb "configure [old version]", rpm "1" or "2".
+set -e
+
+case "${1:-}" in
+  abort-upgrade | abort-remove | abort-deconfigure) exit 0 ;;
+esac
+
+# The user of the service. Its files outlive the service.
+if command -v systemd-sysusers >/dev/null 2>&1 && [ -f /usr/lib/sysusers.d/svc.conf ]; then
+  systemd-sysusers svc.conf
+elif ! id svc >/dev/null 2>&1; then
+  if command -v useradd >/dev/null 2>&1; then
+    useradd --system --user-group --home-dir /var/lib/svc --no-create-home --shell /usr/sbin/nologin svc
+  else
+    addgroup -S svc
+    adduser -S -D -H -h /var/lib/svc -s /sbin/nologin -G svc svc
+  fi
+fi
+
+# The service reads its configuration. Nobody else but root does.
+chown root:svc /etc/svc/svc.yaml
+chmod 0640 /etc/svc/svc.yaml
+
+# A key for the secrets in the database. It is made once: another one could not read them.
+if [ ! -e /etc/svc/svc.env ]; then
+  (
+    umask 077
+    {
+      echo "# Variables of the service with secrets. Keep a copy of the key elsewhere: without it, stored credentials are lost."
+      echo "SVC_ENCRYPTION_KEY=$(od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n')"
+    } >/etc/svc/svc.env.new
+    mv /etc/svc/svc.env.new /etc/svc/svc.env
+  )
+  echo "svc: made an encryption key in /etc/svc/svc.env: keep a copy of it elsewhere"
+  echo "svc: edit /etc/svc/svc.yaml, then run: systemctl enable --now svc"
+fi
+
+if [ -d /run/systemd/system ]; then
+  systemctl --system daemon-reload >/dev/null || true
+  # A service that runs takes the new version. One that does not run stays so.
+  if command -v deb-systemd-invoke >/dev/null 2>&1; then
+    deb-systemd-invoke try-restart svc.service >/dev/null || true
+  else
+    systemctl try-restart svc.service >/dev/null || true
+  fi
+fi

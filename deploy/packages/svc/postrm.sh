@@ -1,0 +1,15 @@
+#!/bin/sh
+# After a removal. Configuration, key and data stay. Only Debian's purge removes them.
+set -e
+
+if [ "${1:-}" = purge ]; then
+  rm -rf /var/lib/svc /var/cache/svc /var/lib/private/svc
+  rm -f /etc/svc/svc.env /etc/svc/svc.env.new
+  rmdir /etc/svc 2>/dev/null || true
+  for unit in svc.service svc.socket svc-metrics.socket; do
+    rm -f /etc/systemd/system/*.wants/"$unit"
+  done
+fi
+if [ -d /run/systemd/system ]; then
+  systemctl --system daemon-reload >/dev/null || true
+fi

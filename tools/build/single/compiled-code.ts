@@ -1,0 +1,40 @@
+import { execFileSync } from "node:child_process";
+
+/**
+ * V8 mixes a random number into its hash tables, and compiled code holds their order. With a fixed number, two builds give
+ * equal bytes. The number is part of the flags that the code names, and the program must run with a random one: so the name of
+ * the flags is replaced. Hashes are computed again when the code is loaded, as with any compiled code of another process.
+ */
+export const FIXED_HASHES = "--hash-seed=1";
+
+/** Start of compiled code: 4 bytes each for magic number, version of V8, source, flags. */
+const FLAGS_AT = 12;
+const SAME_FOR_ALL = 8;
+
+/**
+ * Makes the compiled code in an executable fit a process without {@link FIXED_HASHES}, in place.
+ *
+ * @param node compiled the code
+ * @param flags of the engine, which the program runs with
+ */
+export function useRandomHashes(executable: Buffer, node: string, flags: readonly string[]): void {
+  const seeded = headerOf(node, [...flags, FIXED_HASHES]);
+  const random = headerOf(node, flags);
+  const places: number[] = [];
+  const start = seeded.subarray(0, SAME_FOR_ALL);
+  for (let at = executable.indexOf(start); at !== -1; at = executable.indexOf(start, at + 1)) {
+    const name = executable.subarray(at + FLAGS_AT, at + seeded.length);
+    if (name.equals(seeded.subarray(FLAGS_AT))) places.push(at + FLAGS_AT);
+  }
+  const [place] = places;
+  if (place === undefined || places.length > 1) {
+    throw new Error(`Cannot find the compiled code in the executable: ${places.length} places look like it`);
+  }
+  random.copy(executable, place, FLAGS_AT);
+}
+
+/** Start of any compiled code of a Node under flags. */
+function headerOf(node: string, flags: readonly string[]): Buffer {
+  const script = `process.stdout.write(new (require("node:vm").Script)("1").createCachedData().subarray(0, ${FLAGS_AT + 4}))`;
+  return execFileSync(node, [...flags, "-e", script]);
+}

