@@ -133,7 +133,7 @@ ReleaseDate: ${new Date(epoch * 1000).toISOString().slice(0, 10)}
 Installers:
   - Architecture: x64
     InstallerUrl: ${url}
-    InstallerSha256: ${sha256.toUpperCase()}
+    InstallerSha256: "${sha256.toUpperCase()}"
 ${wingetTail("installer")}`;
 }
 
