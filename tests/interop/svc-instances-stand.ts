@@ -300,7 +300,11 @@ export class InstancesStand {
   /** Waits until an instance uses the bucket and the database. */
   async ready({ svc }: Instance): Promise<void> {
     await until(
-      async () => (await (await fetch(`${svc.url}/readyz`)).text()) === "ready\n",
+      async () => {
+        // Each instance has a proxy of its own before the bucket, so /readyz names the endpoints, which differ.
+        const text = await (await fetch(`${svc.url}/readyz`)).text();
+        return text.startsWith("ready\n") && !/^(?:bucket|degraded): /m.test(text);
+      },
       () => svc.log().slice(-2000),
     );
   }

@@ -219,7 +219,7 @@ describe("the service with a bucket", { timeout: 480_000 }, () => {
       try {
         const name = await repository(a);
         for (let at = 0; at < 3; at++) await clone(a, name);
-        await until(async () => /object store/.test(await (await fetch(`${a.url}/readyz`)).text()));
+        await until(async () => /^bucket: /m.test(await (await fetch(`${a.url}/readyz`)).text()));
       } finally {
         await a.stop();
       }
