@@ -189,6 +189,33 @@ describe("SharedFetches", () => {
     store = await memoryStore();
   });
 
+  it("a database that stops in the middle of a wait does not make the wait longer", async () => {
+    const fetch = led(await instance("a").join("k", { signal }));
+    const hanging = { ...store.sharedFetches, find: async () => new Promise<never>(() => undefined) };
+    const startedAt = performance.now();
+    const turn = await instance("b", { waitMs: 300 }, hanging).join("k", { signal });
+    assert.deepEqual(turn, { kind: "alone", reason: "unavailable" });
+    // One response of a database that does not respond would take 5 seconds.
+    assert.ok(performance.now() - startedAt < 3000);
+    await fetch.end("failed");
+  });
+
+  it("a fetch that the database begins after its caller has gone on ends immediately", async () => {
+    const released = Promise.withResolvers<void>();
+    const late: SharedFetchStore["begin"] = async (...args) => {
+      await released.promise;
+      return await store.sharedFetches.begin(...args);
+    };
+    const turn = await instance("a", { waitMs: 10 }, { ...store.sharedFetches, begin: late }).join("k", {
+      signal,
+    });
+    assert.deepEqual(turn, { kind: "alone", reason: "unavailable" });
+    released.resolve();
+    await until(async () => (await store.sharedFetches.find("k"))?.state === "failed");
+    const next = led(await instance("b").join("k", { signal }));
+    await next.end("failed");
+  });
+
   it("random fetches with failures and deaths: one at a time, nobody waits too long", async () => {
     const random = randomFrom(testSeed());
     const options = { waitMs: 400, silentMs: 100 };

@@ -1,5 +1,5 @@
 import { TimeLimit, untilAborted, type Clock, type Logger } from "@devplat/base";
-import type { SharedFetchRecord, SharedFetchStore } from "../storage/coordination-store.ts";
+import type { SharedFetchRecord, SharedFetchStart, SharedFetchStore } from "../storage/coordination-store.ts";
 import { LedFetch } from "./led-fetch.ts";
 
 /** Milliseconds between two looks at a fetch of another instance. */
@@ -11,9 +11,9 @@ const SILENT_MS = 5000;
  * access check, and its bytes go to many clients. So no reader is later than the code host by more than the whole wait.
  */
 const OWN_PART = 0.1;
-/** Milliseconds that a caller waits for one response of the database. After them it fetches by itself. */
+/** Milliseconds that a caller waits for one response of the database, within its whole wait. After them it fetches by itself. */
 const RESPONSE_MS = 5000;
-/** The same after a caller has waited in vain. */
+/** The same after a caller has waited in vain, or at the end of its whole wait. */
 const AWAY_RESPONSE_MS = 500;
 /** Why a caller asks the code host by itself, without the others: only for logs and metrics. */
 export type AloneReason =
@@ -124,7 +124,7 @@ export class SharedFetches {
     const { store, clock } = this.#parts;
     try {
       for (;;) {
-        const fetch = await this.#inTime(store.find(key), signal);
+        const fetch = await this.#inTime(store.find(key), Infinity, signal);
         if (fetch?.fence !== fence || fetch.remainingMs <= 0) return false;
         if (fetch.state !== "fetching" && fetch.state !== "uploading") return fetch.state === "shared";
         await clock.sleep(POLL_MS, signal);
@@ -135,13 +135,12 @@ export class SharedFetches {
   }
 
   async #join(key: string, options: JoinOptions, deadline: Deadline): Promise<SharedFetchTurn> {
-    const { store, instance, clock } = this.#parts;
+    const { instance, clock } = this.#parts;
     const { signal, insteadOf } = options;
     let hasFailed: "failed" | "private" | undefined;
     for (;;) {
       signal.throwIfAborted();
-      const begin = store.begin(key, instance, this.#silentMs, insteadOf);
-      const start = await this.#inTime(begin, signal);
+      const start = await this.#begin(key, insteadOf, deadline.end, signal);
       if (start.kind === "begun") return { kind: "lead", fetch: this.#led(key, start.fence) };
       const { fence, state, holder } = start.fetch;
       if (holder === instance) return { kind: "alone", reason: "own" };
@@ -178,15 +177,40 @@ export class SharedFetches {
       const endMs = deadline.end - clock.monotonic();
       const leftMs = fetch.state === "fetching" ? endMs - deadline.ownMs : endMs;
       if (leftMs <= 0 || expectedMs(fetch) > endMs) return "too_long";
-      if (!isMarked) await this.#inTime(store.markAwaited(key, fence), signal);
+      if (!isMarked) await this.#inTime(store.markAwaited(key, fence), deadline.end, signal);
       isMarked = true;
       await clock.sleep(Math.min(POLL_MS, leftMs), signal);
-      fetch = await this.#inTime(store.find(key), signal);
+      fetch = await this.#inTime(store.find(key), deadline.end, signal);
     }
   }
 
-  async #inTime<T>(response: Promise<T>, signal: AbortSignal): Promise<T> {
-    using limit = new TimeLimit(this.#parts.clock, this.#isAway ? AWAY_RESPONSE_MS : RESPONSE_MS, signal);
+  async #begin(
+    key: string,
+    insteadOf: number | undefined,
+    deadline: number,
+    signal: AbortSignal,
+  ): Promise<SharedFetchStart> {
+    const { store, instance } = this.#parts;
+    const begin = store.begin(key, instance, this.#silentMs, insteadOf);
+    try {
+      return await this.#inTime(begin, deadline, signal);
+    } catch (error) {
+      // The database may carry it out later. Others would wait for a fetch that nobody makes.
+      begin
+        .then(async (late) => late.kind === "begun" && store.end(key, late.fence, "failed", 0))
+        .catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #inTime<T>(response: Promise<T>, deadline: number, signal: AbortSignal): Promise<T> {
+    const { clock } = this.#parts;
+    const leftMs = Math.max(AWAY_RESPONSE_MS, deadline - clock.monotonic());
+    using limit = new TimeLimit(
+      clock,
+      this.#isAway ? AWAY_RESPONSE_MS : Math.min(RESPONSE_MS, leftMs),
+      signal,
+    );
     return await untilAborted(response, limit.signal);
   }
 

@@ -13,6 +13,11 @@ import type { PointersInUse } from "../manifest/pointers-in-use.ts";
 
 /** Milliseconds between two probes of a bucket that cannot be used. Somebody may repair its settings at any time. */
 const RETRY_MS = 60_000;
+/**
+ * Milliseconds between two probes of a bucket that is used with conditions: somebody may replace the store, or put a proxy in
+ * front of it. Each one sends about 30 requests.
+ */
+const CHECK_AGAIN_MS = 600_000;
 /** Milliseconds for which requests wait for the first probe, all in all. As a rule it takes a quarter of a second. */
 const FIRST_PROBE_MS = 2000;
 /** Milliseconds that a probe may take: 30 requests, each within its own limit. */
@@ -91,13 +96,33 @@ export class ProbedStore extends ForwardingStore {
     return await untilAborted(this.#running, signal);
   }
 
-  /** Probes the bucket until it can be used. Never rejects. */
+  /** Probes the bucket until it can be used, and then whether it still honours conditions. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#parts;
     try {
-      while (this.#state.kind !== "usable" && (await this.probe(signal)).kind !== "usable")
-        await this.#parts.clock.sleep(RETRY_MS, signal);
+      for (;;) {
+        if (this.#state.kind !== "usable") await this.probe(signal);
+        // Rows of the database are right in any bucket.
+        if (this.#state.kind === "usable" && !this.#state.abilities.conditions) return;
+        await clock.sleep(this.#state.kind === "usable" ? CHECK_AGAIN_MS : RETRY_MS, signal);
+        if (this.#state.kind === "usable" && (await this.#hasLostConditions(this.#state.abilities, signal)))
+          await this.probe(signal);
+      }
     } catch (error) {
-      if (!signal.aborted) this.#parts.logger.error({ err: error }, "the bucket could not be probed");
+      if (!signal.aborted) logger.error({ err: error }, "the bucket could not be probed");
+    }
+  }
+
+  /** Whether a bucket that is used ignores conditions now. A store that fails says nothing about it. Never rejects. */
+  async #hasLostConditions(before: StoreAbilities, signal: AbortSignal): Promise<boolean> {
+    const { store, prefix, clock } = this.#parts;
+    using limit = new TimeLimit(clock, PROBE_LIMIT_MS, signal);
+    try {
+      const { conditions, rows } = await probeStore(store, { prefix, signal: limit.signal });
+      const had = new Set(before.rows.filter(({ result }) => result === "yes").map(({ ability }) => ability));
+      return !conditions && rows.some(({ ability, result }) => result === "no" && had.has(ability));
+    } catch {
+      return false;
     }
   }
 
@@ -137,9 +162,12 @@ export class ProbedStore extends ForwardingStore {
   #log(state: BucketState): void {
     const { logger } = this.#parts;
     const before = this.#state;
-    if (state.kind === "usable")
-      logger.info({ conditions: state.abilities.conditions }, "the bucket is used");
-    else if (state.kind === "unusable" && (before.kind !== "unusable" || before.reason !== state.reason))
+    if (state.kind === "usable") {
+      const { conditions } = state.abilities;
+      if (before.kind === "usable" && before.abilities.conditions && !conditions)
+        logger.warn({}, "the bucket ignores conditions now: the database names its manifests from here on");
+      logger.info({ conditions }, "the bucket is used");
+    } else if (state.kind === "unusable" && (before.kind !== "unusable" || before.reason !== state.reason))
       logger.error({ reason: state.reason }, "the bucket is not used: only the local cache is");
   }
 

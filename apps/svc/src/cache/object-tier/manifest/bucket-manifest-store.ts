@@ -124,7 +124,8 @@ export class BucketManifestStore implements ManifestStore {
         const base = baseOf(entry, epochs.of(id), this.#now());
         const applied = applyAll(left, base);
         left = applied.changes;
-        if (applied.content === base.content && isInBucket(entry, left)) return settle(left, entry.newest);
+        if (applied.content === base.content && isInBucket(entry, base.epoch, left))
+          return settle(left, entry.newest);
         const generation = base.generation + 1;
         const content = withTombstones(base.content, applied.content, generation, this.#now());
         let sealed: SealedManifest;
@@ -228,9 +229,13 @@ function applyAll(
   return { content, fence, changes: applied };
 }
 
-/** Whether nothing must be written for changes that leave the content as it is. */
-function isInBucket({ stored, newest }: Remembered, changes: readonly Change[]): boolean {
-  return stored === newest || !changes.some(({ hasChanged }) => hasChanged);
+/**
+ * Whether nothing must be written for changes that leave the content as it is. The content of a new epoch is not in the bucket,
+ * although nobody has changed it.
+ */
+function isInBucket({ stored, newest }: Remembered, epoch: number, changes: readonly Change[]): boolean {
+  const isStored = stored === newest && (stored === undefined || stored.epoch === epoch);
+  return isStored || !changes.some(({ hasChanged }) => hasChanged);
 }
 
 /** An earlier try may still reach the store, although the last one did not. */

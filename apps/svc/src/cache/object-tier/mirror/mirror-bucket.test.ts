@@ -239,6 +239,27 @@ for (const [server, start] of S3_SERVERS) {
       assert.equal((await a.manifests.current(id))?.epoch, 7);
     });
 
+    it("a removed repository whose reset was lost is collected two days later", async () => {
+      const id = newId();
+      const { a, collector, keys, pass } = withCollector(id);
+      await fill(a, undefined, 0);
+      await a.sync.push(id, signal);
+      const removed = await a.manifests.current(id);
+      // The database knows of the removal. The disk with the job that tells the bucket is gone.
+      await a.epochs.adopt(id, 7);
+      assert.equal(await a.manifests.current(id), undefined, "it is not used");
+      pass(KEEP_MS + 60_000);
+      await collector.collect(id, signal);
+      const { epoch, packs, tombstones } = (await a.manifests.current(id))!;
+      assert.deepEqual([epoch, packs], [7, []]);
+      const dead = new Set(tombstones.map(({ name }) => name));
+      for (const { files } of removed!.packs)
+        for (const { name } of Object.values(files)) assert.ok(dead.has(name));
+      pass(KEEP_MS + 60_000);
+      await collector.collect(id, signal);
+      assert.deepEqual(await keys(), new Set([a.names.manifest(id)]));
+    });
+
     it("the collector deletes objects that lost their names a day ago, and no others", async () => {
       const id = newId();
       const { a, collector, keys, pass } = withCollector(id);

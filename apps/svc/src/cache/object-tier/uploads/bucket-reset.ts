@@ -27,6 +27,8 @@ export interface PurgeEpochs {
 export class BucketReset implements UploadKind {
   readonly isDroppable = false;
   readonly survivesPurge = true;
+  /** Without it, removed data whose epoch is not raised yet would be used again. The database may be away for long. */
+  readonly isNeverGivenUp = true;
   readonly #parts: {
     readonly manifests: Pick<ManifestStore, "reset">;
     readonly epochs: PurgeEpochs;

@@ -20,13 +20,15 @@ export interface UploadKind {
   readonly isDroppable: boolean;
   /** Whether jobs of an earlier epoch run all the same, because they do not upload data. Default false. */
   readonly survivesPurge?: boolean;
+  /** Whether a job is tried until it succeeds, because nothing else would do its work later. Default false. */
+  readonly isNeverGivenUp?: boolean;
   /**
    * Does the work. It can run again after it was complete, because the process may end before that is recorded. A job whose
    * subject is gone is complete.
    *
    * @param signal fires when the repository is purged, or the service stops
-   * @throws ObjectStoreError: all jobs wait, and this one is repeated. Another error: only this job waits, and it is given up
-   *   after several tries
+   * @throws ObjectStoreError: all jobs wait, and this one is repeated. Another error: only this job waits, and as a
+   *   rule it is given up after several tries
    */
   run(job: UploadJob, signal: AbortSignal): Promise<void>;
 }

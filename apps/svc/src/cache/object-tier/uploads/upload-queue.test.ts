@@ -228,6 +228,26 @@ describe("UploadQueue", () => {
     assert.equal(tries, 6);
   });
 
+  it("never gives up a job whose work nothing else would do", async () => {
+    let tries = 0;
+    const waits: number[] = [];
+    const queue = open({}, quickClock(waits));
+    queue.register("reset", {
+      isDroppable: false,
+      isNeverGivenUp: true,
+      async run() {
+        if (++tries < 20) throw new Error("the database does not respond");
+        done.push("reset");
+        await Promise.resolve();
+      },
+    });
+    queue.add({ kind: "reset", id: ID, subject: "", bytes: 0 });
+    start(queue);
+    await until(() => queue.figures().jobs === 0);
+    assert.deepEqual(done, ["reset"]);
+    assert.ok(Math.max(...waits) <= 30_000, "the waits have a limit");
+  });
+
   it("drops the jobs of a purged repository, and ends the running one", async () => {
     const { promise } = Promise.withResolvers<void>();
     held = promise;

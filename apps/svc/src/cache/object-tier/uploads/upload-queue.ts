@@ -223,7 +223,8 @@ export class UploadQueue {
       this.#changed.notify();
       return;
     }
-    if (++entry.failures >= MAX_TRIES) return this.#leave(entry);
+    const isKept = this.#kinds.get(entry.job.kind)?.isNeverGivenUp === true;
+    if (++entry.failures >= MAX_TRIES && !isKept) return this.#leave(entry);
     entry.notBefore = now + backoffMs(entry.failures, BACKOFF);
   }
 
