@@ -65,7 +65,7 @@ describe("shared fetches of four instances", { timeout: 480_000 }, () => {
       .map((line) => JSON.parse(line) as LogLine);
 
   it("200 cold readers cause one fetch if it takes less than 8 seconds", async () => {
-    const fault = { delayMs: 7000 };
+    const fault = { delayMs: 6000 };
     const limitMs = (await unshared(fault.delayMs)) + SHARE_WAIT_MS;
     const { name, body } = await readers.repository();
     stand.host.inject({ command: "fetch", path: new RegExp(name) }, fault);
