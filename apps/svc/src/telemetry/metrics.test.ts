@@ -18,6 +18,7 @@ const PROMISED = [
   ["svc_cache_singleflight_followers_total", "counter", []],
   ["svc_cache_pack_seconds", "histogram", []],
   ["svc_upstream_request_duration_seconds", "histogram", ["kind", "status"]],
+  ["svc_requests_in_flight", "gauge", []],
   ["svc_build_info", "gauge", ["version", "node"]],
 ] as const;
 

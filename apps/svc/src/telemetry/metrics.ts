@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import { BRAND } from "../brand.ts";
 import { AccelMetrics } from "./accel-metrics.ts";
+import { InFlightMetrics } from "./in-flight-metrics.ts";
 import { QueueMetrics } from "./queue-metrics.ts";
 import { RepositoryLabelling, type RepositoryLabels } from "./repository-labels.ts";
 
@@ -51,6 +52,7 @@ export class Metrics {
   readonly labels = new RepositoryLabelling();
   readonly queues = new QueueMetrics(this.registry);
   readonly accel = new AccelMetrics(this.registry);
+  readonly inFlight = new InFlightMetrics(this.registry);
   readonly #registers = [this.registry];
   readonly #fetch = this.#counter("cache_fetch_total", "Git fetch requests by result.", ["result"]);
   readonly #lsRefs = this.#counter("cache_lsrefs_total", "ls-refs commands forwarded upstream.");

@@ -93,6 +93,7 @@ export function createListener(options: ListenerOptions): WebServer {
   const { addresses = new ClientAddresses(undefined), connections = PLAIN } = options;
   const busy = new RequestCounts(connections.maxPerClient);
   const accept = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
+    options.metrics.inFlight.begin(response);
     const context = new RequestContext(request, response, options.metrics, {
       remoteAddress: addresses.note(request),
       expectsContinue,
