@@ -78,10 +78,10 @@ have_vault() { [ -x "$vault_folder/vault" ] && [ -x "$vault_folder/plugins/vault
 gitea_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/gitea-$(cat "$root/tools/gitea/go.mod" "$root/tools/gitea/go.sum" | sha256sum | cut -c1-12)"
 have_gitea() { [ -x "$gitea_folder/gitea" ] && [ -d "$gitea_folder/static/templates" ]; }
 
-# Two S3 servers of different makers.
-s3_folder() { echo "${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/$1-$(cat "$root/tools/$1/go.mod" "$root/tools/$1/go.sum" | sha256sum | cut -c1-12)"; }
-versitygw_folder=$(s3_folder versitygw)
-minio_folder=$(s3_folder minio)
+# Programs in Go: two S3 servers of different makers, and Helm.
+go_folder() { echo "${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/$1-$(cat "$root/tools/$1/go.mod" "$root/tools/$1/go.sum" | sha256sum | cut -c1-12)"; }
+versitygw_folder=$(go_folder versitygw)
+minio_folder=$(go_folder minio)
 have_versitygw() { [ -x "$versitygw_folder/versitygw" ]; }
 have_minio() { [ -x "$minio_folder/minio" ]; }
 
@@ -99,6 +99,13 @@ have_openssh_regress() { [ -f "$openssh_regress_folder/regress/agent-restrict.sh
 # The checker of alert rules. Only the program: Debian's package would start a Prometheus.
 promtool_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/promtool"
 have_promtool() { have promtool || [ -x "$promtool_folder/promtool" ]; }
+
+helm_folder=$(go_folder helm)
+have_helm() { [ -x "$helm_folder/helm" ]; }
+
+# Schemas of an API server and of the Prometheus operator: files of Go modules, with their checksums.
+schemas_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/kubernetes-$(sha256sum < "$root/tools/kubernetes/modules" | cut -c1-12)"
+have_schemas() { [ -f "$schemas_folder/apis__apps__v1_openapi.json" ]; }
 
 # Test suites of file systems, from crates.io.
 suites_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/filesystem-suites-$(sha256sum < "$root/tools/filesystem-suites/crates" | cut -c1-12)"
@@ -173,7 +180,7 @@ have java && have javac || need default-jdk-headless
 clients_todo=$(sh "$root/tools/clients/build.sh" --todo)
 case "$clients_todo" in *jgit*) have mvn || need maven ;; esac
 case "$clients_todo" in *go-*) find_go || need golang-go ;; esac
-have_vault && have_gitea && have_versitygw && have_minio || find_go || need golang-go
+have_vault && have_gitea && have_versitygw && have_minio && have_helm && have_schemas || find_go || need golang-go
 # Debian's package cargo is too old.
 have_suites || find_cargo || need cargo-web
 # Gitea's SQLite is C.
@@ -205,6 +212,8 @@ have_schemathesis || plan 1 "schemathesis"
 have_readers || plan 1 "Python readers"
 have_promtool || plan 1 "promtool"
 have_openssh_regress || plan 1 "OpenSSH's test scripts"
+have_helm || plan 2 "Helm"
+have_schemas || plan 1 "schemas of Kubernetes"
 have_suites || plan 1 "test suites of file systems"
 [ -z "$clients_todo" ] || plan 4 "git clients"
 if [ "$step_count" -eq 0 ]; then
@@ -249,11 +258,26 @@ build_gitea() {
   chmod -R u+w "$aside/static"
 }
 
-build_s3() { # NAME PACKAGE
+build_go() { # NAME PACKAGE
   mkdir -p "$aside/sources"
   cp "$root/tools/$1/go.mod" "$root/tools/$1/go.sum" "$aside/sources/"
   cd "$aside/sources"
   "$go" build -trimpath -ldflags "-s -w" -o "$aside/$1" "$2"
+}
+
+fetch_schemas() {
+  mkdir -p "$aside/sources"
+  cd "$aside/sources"
+  while read -r module version sum; do
+    GOFLAGS=-mod=mod "$go" mod download -json "$module@$version" >module.json
+    [ "$(jq -r .Sum module.json)" = "$sum" ] || { echo "$module@$version has another checksum than $sum"; return 1; }
+    folder=$(jq -r .Dir module.json)
+    for file in "$folder"/api/openapi-spec/v3/api*_openapi.json \
+      "$folder"/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml; do
+      [ ! -f "$file" ] || cp "$file" "$aside/"
+    done
+  done <"$root/tools/kubernetes/modules"
+  chmod -R u+w "$aside"
 }
 
 # Reads the lists of source packages from copies of the machine's own lists, which may name binary packages only.
@@ -319,11 +343,11 @@ if ! have_gitea; then
 fi
 if ! have_versitygw; then
   need_go
-  build 1 "versitygw" "$versitygw_folder" build_s3 versitygw github.com/versity/versitygw/cmd/versitygw
+  build 1 "versitygw" "$versitygw_folder" build_go versitygw github.com/versity/versitygw/cmd/versitygw
 fi
 if ! have_minio; then
   need_go
-  build 2 "MinIO" "$minio_folder" build_s3 minio github.com/minio/minio
+  build 2 "MinIO" "$minio_folder" build_go minio github.com/minio/minio
 fi
 if ! have_schemathesis; then
   build 1 "schemathesis" "$schemathesis_folder" install_python schemathesis
@@ -332,6 +356,14 @@ fi
 if ! have_readers; then
   build 1 "Python readers" "$readers_folder" install_python readers
   have_readers || fail "the Python readers do not load"
+fi
+if ! have_helm; then
+  need_go
+  build 2 "Helm" "$helm_folder" build_go helm helm.sh/helm/v3/cmd/helm
+fi
+if ! have_schemas; then
+  need_go
+  build 1 "schemas of Kubernetes" "$schemas_folder" fetch_schemas
 fi
 have_suites || build 1 "test suites of file systems" "$suites_folder" install_suites
 have_promtool || build 1 "promtool" "$promtool_folder" fetch_promtool

@@ -9,6 +9,8 @@ import {
   headlessChromiumProgram,
   onPath,
   postgresFolder,
+  helmProgram,
+  kubernetesSchemas,
   promtoolProgram,
   s3Program,
   slapdProgram,
@@ -38,6 +40,8 @@ export function missingPeers(): string[] {
     problem("the builds of git clients", clientPrograms),
     problem("the test suites of file systems", filesystemSuites),
     problem("promtool", promtoolProgram),
+    problem("the Helm build", helmProgram),
+    problem("the schemas of Kubernetes", kubernetesSchemas),
     ...[
       "Xvfb",
       "curl",

@@ -78,6 +78,8 @@ export {
   onPath,
   opensshRegressFolder,
   promtoolProgram,
+  helmProgram,
+  kubernetesSchemas,
   postgresFolder,
   readersPython,
   s3Program,

@@ -73,6 +73,21 @@ export function promtoolProgram(): string {
   return program;
 }
 
+/** The Helm that `npm run setup:peers` built. */
+export function helmProgram(): string {
+  const program = join(peerCache(), `helm-${pinsKey("tools/helm", ["go.mod", "go.sum"])}`, "helm");
+  if (!existsSync(program)) throw TestkitError.missing("the Helm build");
+  return program;
+}
+
+/** Folder with the schemas of an API server, and of the custom resource of the Prometheus operator. */
+export function kubernetesSchemas(): string {
+  const folder = join(peerCache(), `kubernetes-${pinsKey("tools/kubernetes", ["modules"])}`);
+  if (!existsSync(join(folder, "apis__apps__v1_openapi.json")))
+    throw TestkitError.missing("the schemas of Kubernetes");
+  return folder;
+}
+
 /** The Python that `npm run setup:peers` put schemathesis into; run with `-m schemathesis.cli`. */
 export function schemathesisPython(): string {
   const python = join(

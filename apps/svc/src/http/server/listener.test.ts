@@ -13,7 +13,7 @@ describe("createListener", () => {
   it("counts a request in flight until its response is complete or its client left", async () => {
     const metrics = new Metrics({ version: "1", processMetrics: false });
     const held: ServerResponse[] = [];
-    const { server, closeAll } = createListener({
+    const web = createListener({
       virtualHosts: new VirtualHosts({
         baseUrl: "http://svc.example",
         hostUrl: "http://code.example",
@@ -27,6 +27,7 @@ describe("createListener", () => {
       withCache: false,
       ownToken: () => false,
     });
+    const { server } = web;
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
@@ -47,7 +48,7 @@ describe("createListener", () => {
       for (const response of held) response.end();
       await until(async () => shows(0));
     } finally {
-      closeAll();
+      web.closeAll();
       server.close();
     }
   });
