@@ -35,9 +35,13 @@ export interface CodeHostProcess extends Remote {
   cpuSeconds(): CpuSeconds;
 }
 
-export async function startCodeHostProcess(): Promise<CodeHostProcess> {
+/** @param networkOf process whose network it shares; default this process */
+export async function startCodeHostProcess(networkOf?: number): Promise<CodeHostProcess> {
+  const flags = ["--disable-warning=ExperimentalWarning"];
   const child = fork(join(import.meta.dirname, "main.ts"), {
-    execArgv: ["--disable-warning=ExperimentalWarning"],
+    ...(networkOf === undefined
+      ? { execArgv: flags }
+      : { execPath: "nsenter", execArgv: ["-t", String(networkOf), "-n", process.execPath, ...flags] }),
     stdio: ["ignore", "inherit", "inherit", "ipc"],
     // Ctrl-C goes to the caller, which stops it.
     detached: true,

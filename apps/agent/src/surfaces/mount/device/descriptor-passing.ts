@@ -1,5 +1,6 @@
 import { closeSync } from "node:fs";
 import { getRawPointer } from "node:ffi";
+import { unixAddress } from "@devplat/base/unix-address";
 import { AgentError } from "../../../errors.ts";
 import { Poller } from "./poller.ts";
 import { lastErrorName, systemCalls } from "./system-calls.ts";
@@ -19,8 +20,6 @@ const CONTROL_LENGTH = 20;
 const CONTROL_BYTES = 24;
 /** Maximum text next to a descriptor, in bytes. */
 const MAX_TEXT_BYTES = 4096;
-/** `struct sockaddr_un`. */
-const ADDRESS_BYTES = 110;
 
 /** Text of a message, and the descriptor that came with it. The caller must close the descriptor. */
 export interface DescriptorMessage {
@@ -39,13 +38,12 @@ export function socketPair(): [number, number] {
 
 /** Connects to a Unix socket. The caller must close the descriptor. @throws AgentError `mount_failed` */
 export function connectSocket(path: string): number {
-  const address = Buffer.alloc(ADDRESS_BYTES);
-  address.writeUInt16LE(AF_UNIX, 0);
-  if (address.write(path, 2) !== Buffer.byteLength(path) || address.at(-1) !== 0)
+  const address = unixAddress(path);
+  if (address === undefined)
     throw new AgentError("mount_failed", `cannot connect to ${path}: the path is too long`);
   const descriptor = systemCalls().socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) throw new AgentError("mount_failed", `cannot make a socket: ${lastErrorName()}`);
-  if (systemCalls().connect(descriptor, address, ADDRESS_BYTES) === 0) return descriptor;
+  if (systemCalls().connect(descriptor, address, address.length) === 0) return descriptor;
   const reason = lastErrorName();
   closeSync(descriptor);
   throw new AgentError("mount_failed", `cannot connect to ${path}: ${reason}`);

@@ -76,6 +76,6 @@ function unreachable(path: string, reason: string): AgentError {
   return new AgentError(
     "mount_failed",
     `cannot mount or unmount ${path}: this process may not get new privileges, so it cannot run fusermount3, and the mount helper does not answer (${reason})`,
-    { hint: "Start daemon-mount.socket, or run the daemon without NoNewPrivileges." },
+    { hint: "Start agent-mount.socket, or run the daemon without NoNewPrivileges." },
   );
 }
