@@ -1,4 +1,5 @@
 import { exists } from "@devplat/base";
+import { LoopMonitor } from "@devplat/base/loop-monitor";
 import type { SecretStore } from "@devplat/secret-store";
 import { assembleStore, userNameOf, type StoreParts } from "./store.ts";
 import { assembleLoop } from "./loop.ts";
@@ -88,6 +89,8 @@ export interface AssembledDaemon {
   readonly web: WebServer | undefined;
   /** For a login at the terminal. */
   readonly session: StoreParts;
+  /** Says which part makes no progress any more. Only a new start helps then. */
+  fault(): string | undefined;
   close(): Promise<void>;
 }
 
@@ -116,8 +119,10 @@ export async function assembleDaemon(
     (pair) => newSshKeys.offer(pair),
   );
   const certificates = parts.tokens?.certificates;
+  const loops = new LoopMonitor(clock);
   const daemon: Daemon = assembleLoop({
     ...parts,
+    loops,
     clock,
     logger,
     intervalMs: loaded.config.sync.interval,
@@ -175,7 +180,17 @@ export async function assembleDaemon(
   surfaces.add(mount);
   // After the others: it may wait for programs that a crashed daemon has left.
   surfaces.add(remotes);
-  return { daemon, keeper, config, enrolments, surfaces, web, session: parts, close: () => parts.close() };
+  return {
+    daemon,
+    keeper,
+    config,
+    enrolments,
+    surfaces,
+    web,
+    session: parts,
+    fault: () => loops.fault(),
+    close: () => parts.close(),
+  };
 }
 
 /** The forwards of ssh.yaml. Their code is loaded only when there is one, or when a person adds one. */

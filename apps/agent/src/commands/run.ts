@@ -1,3 +1,5 @@
+import { ServiceManager } from "@devplat/base/service-manager";
+import { Watchdog } from "@devplat/base/watchdog";
 import { flagOf } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
 import { preventCoreDumps } from "../core-dumps.ts";
@@ -10,10 +12,14 @@ import { offerEnrolments } from "./enrol/enrolments-at-start.ts";
 import { offerLogin } from "./login/login-at-start.ts";
 import { untilStopped } from "./common/signals.ts";
 
+/** Milliseconds for the end: a write that has begun is completed, and the mount is removed. */
+const STOP_MS = 60_000;
+
 /** The daemon in the foreground, until SIGTERM or SIGINT. SIGHUP reads the configuration again. */
 export const run: RunCommand = async (invocation) => {
   if (flagOf(invocation.options, "once")) return (await import("./sync.ts")).run(invocation);
   const stop = untilStopped();
+  const manager = await ServiceManager.find(process.env);
   let reload = (): void => undefined;
   // From the beginning: without a handler the signal would end the process.
   process.on("SIGHUP", () => reload());
@@ -30,7 +36,17 @@ export const run: RunCommand = async (invocation) => {
     await surfaces.start();
     if (web !== undefined) printLine(`Web UI: ${web.url}/`);
     host.logger.info({ rules: loaded.config.rules.length, config: loaded.sources }, "daemon started");
-    reload = () => void config.reload(stop.signal);
+    const serving = `${loaded.config.rules.length} rules at the start`;
+    const watchdog = new Watchdog({ manager, fault: () => parts.fault(), logger: host.logger });
+    stop.signal.addEventListener("abort", () => {
+      watchdog.stop();
+      manager.stopping(STOP_MS);
+    });
+    manager.ready(serving);
+    reload = () => {
+      manager.reloading();
+      void config.reload(stop.signal).finally(() => manager.ready(serving));
+    };
     const keeping = Promise.all([
       offerLogin(host, loaded, parts.session, stop.signal),
       keeper?.run(stop.signal),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import { LoopMonitor } from "@devplat/base/loop-monitor";
 import { silentLogger } from "@devplat/base";
 import { SecretStoreError, type SecretChange, type SecretStore } from "@devplat/secret-store";
 import { embeddedSignIn, type SignIn } from "../auth/sign-in.ts";
@@ -116,6 +117,7 @@ async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
   const daemon = assembleLoop({
     ...parts,
     ...WITHOUT_ENROLMENTS,
+    loops: new LoopMonitor(clock),
     watch,
     intervalMs: INTERVAL_MS,
   });

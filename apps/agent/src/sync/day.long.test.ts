@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { silentLogger, type Secret } from "@devplat/base";
+import { LoopMonitor } from "@devplat/base/loop-monitor";
 import { SecretStoreError, type SecretChange, type SecretStore, type TokenInfo } from "@devplat/secret-store";
 import { testSeed } from "@devplat/testkit";
 import { TokenFile } from "../auth/token/token-file.ts";
@@ -188,6 +189,7 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
       const daemon = assembleLoop({
         ...parts,
         ...WITHOUT_ENROLMENTS,
+        loops: new LoopMonitor(clock),
         watch: new StoreWatch(parts),
         intervalMs: INTERVAL_MS,
       });

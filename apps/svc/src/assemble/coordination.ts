@@ -29,6 +29,8 @@ export interface CoordinationAssemblyOptions {
   /** Whether this instance takes requests. */
   readonly isReady: () => boolean;
   readonly clock: Clock;
+  /** For the loop of the registry. */
+  readonly registryClock: Clock;
   readonly logger: Logger;
 }
 
@@ -103,7 +105,7 @@ export function assembleCoordination(options: CoordinationAssemblyOptions): Coor
         .map(({ owner, name }) => ({ key: repositoryId(owner, name).key, stats: cache.stats(owner, name) }));
       return figuresText(options.activity.snapshot(), stats, clock.now());
     },
-    clock,
+    clock: options.registryClock,
     logger,
   });
   return { changes, registry, maintenance };

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { systemClock, type Logger } from "@devplat/base";
+import { LoopMonitor } from "@devplat/base/loop-monitor";
 import { assembleCache } from "./cache.ts";
 import { assembleCoordination, assembleEpochs } from "./coordination.ts";
 import { allowedLogins, assembleIdentity } from "./identity.ts";
@@ -58,8 +59,13 @@ export interface AssemblyOptions {
 
 const NO_SOCKETS: ActivatedSockets = { main: undefined, metrics: undefined };
 
+/** Longest time of one turn of a loop in the background. Each request of a turn to the database has a shorter limit. */
+const MAX_TURN_MS = 10 * 60 * 1000;
+
 /** The whole service, built and not yet listening. */
 export interface Service {
+  /** Says which part in the background makes no progress any more. Only a new start helps then. */
+  fault(): string | undefined;
   /**
    * Binds both listeners and starts what runs in the background.
    *
@@ -86,6 +92,7 @@ export async function assemble({
   logger,
 }: AssemblyOptions): Promise<Service> {
   const clock = systemClock;
+  const loops = new LoopMonitor(clock);
   const config = live.current;
   const dataDir = resolve(config.data_dir);
   const developmentMode = config.dev.mode;
@@ -108,12 +115,12 @@ export async function assemble({
     store: store.audit,
     auditLog: logger.child({ log: "audit" }),
     logger,
-    clock,
+    clock: loops.clockOf("audit log", MAX_TURN_MS),
     onRecorded: (event) => activity.audited(event),
     onDropped: (count) => metrics.auditDropped(count),
   });
   const lookup = new TokenLookup(store, clock);
-  const uses = new TokenUses(store.tokens, clock, logger);
+  const uses = new TokenUses(store.tokens, loops.clockOf("uses of tokens", MAX_TURN_MS), logger);
   const certificates = certificateFiles(config);
   const tls = certificates.length === 0 ? undefined : await tlsIdentities(certificates);
   const address = new OwnAddress(config.server.base_url, tls === undefined ? "http" : "https");
@@ -169,6 +176,7 @@ export async function assemble({
     address: () => listensAt,
     manifestKeyId: objectStorage?.keyId,
     isReady: () => !stopping && !cache.told.isFull,
+    registryClock: loops.clockOf("registry of instances", MAX_TURN_MS),
     store,
     epochs,
     repositories,
@@ -296,7 +304,12 @@ export async function assemble({
     async (signal) => registry.run(signal),
     async (signal) => new IdleCollector(clock).run(signal),
     async (signal) =>
-      new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
+      new Housekeeping({
+        store,
+        clock: loops.clockOf("housekeeping", MAX_TURN_MS),
+        logger,
+        auditDays: config.audit.retention_days,
+      }).run(signal),
     ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.service.run(signal)] : []),
     ...(objectStorage === undefined ? [] : [async (signal: AbortSignal) => objectStorage.run(signal)]),
   ];
@@ -324,6 +337,8 @@ export async function assemble({
   let running: Promise<unknown> = Promise.resolve();
 
   return {
+    fault: () => loops.fault(),
+
     async start() {
       const mainAddress = sockets.main ?? config.server.listen;
       const metricsAddress = sockets.metrics ?? config.metrics.listen;

@@ -1,4 +1,6 @@
 import { createLogger, type Logger } from "@devplat/base";
+import { ServiceManager } from "@devplat/base/service-manager";
+import { Watchdog } from "@devplat/base/watchdog";
 import { flagOf } from "@devplat/cli";
 import { assemble } from "../assemble/index.ts";
 import { LiveConfig } from "../config/live-config.ts";
@@ -10,11 +12,14 @@ import { readConfig, type GlobalFlags, type RunCommand } from "./command.ts";
 
 /** Milliseconds for the message of a failed start. Open connections would hold the process for longer. */
 const FAILED_START_MS = 1000;
+/** Milliseconds for the end after the running requests: the last records are written. */
+const STOP_MS = 30_000;
 const RELOAD_SIGNALS = ["SIGHUP", "SIGUSR1"] as const;
 
 /** Runs the service until SIGTERM or SIGINT; a second one ends it immediately. */
 export const serve: RunCommand = async ({ flags, options }) => {
   const startedAt = performance.now();
+  const manager = await ServiceManager.find(process.env);
   const { config, file, warnings } = await readConfig(flags);
   refuseUnusable(config);
   const live = new LiveConfig(config);
@@ -53,10 +58,20 @@ export const serve: RunCommand = async ({ flags, options }) => {
     },
     "listening",
   );
-  const reload = (signal: NodeJS.Signals): void => void reloadConfig(live, flags, signal, logger);
+  const serving = `serves ${baseUrl}`;
+  const watchdog = new Watchdog({ manager, fault: () => service.fault(), logger });
+  manager.ready(serving);
+  const reload = (signal: NodeJS.Signals): void => {
+    manager.reloading();
+    void reloadConfig(live, flags, signal, logger).then((isTaken) =>
+      manager.ready(isTaken ? serving : `${serving}; the last reload was refused, see the log`),
+    );
+  };
   for (const signal of RELOAD_SIGNALS) process.on(signal, reload);
   const signal = await stopped;
   logger.info({ signal, drain_seconds: config.server.drain_seconds }, "stopping");
+  watchdog.stop();
+  manager.stopping(config.server.drain_seconds * 1000 + STOP_MS);
   await service.stop();
   logger.info({}, "stopped");
   if (telemetry === undefined) return;
@@ -71,21 +86,23 @@ function endAfterFailure(error: unknown): never {
   throw error;
 }
 
-/** Checks the configuration first: a faulty one changes nothing, and is in the log. Never rejects. */
+/** Checks the configuration first: a faulty one changes nothing, and is in the log. Never rejects. @returns whether it is in effect */
 async function reloadConfig(
   live: LiveConfig,
   flags: GlobalFlags,
   signal: NodeJS.Signals,
   logger: Logger,
-): Promise<void> {
+): Promise<boolean> {
   try {
     const { config, file, warnings } = await readConfig(flags);
     refuseUnusable(config);
     for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
     const { applied, needRestart } = live.adopt(config);
     logger.info({ signal, config: file ?? "environment", applied, need_restart: needRestart }, "reloaded");
+    return true;
   } catch (error) {
     logger.error({ signal, err: error }, "not reloaded: the configuration in effect stays");
+    return false;
   }
 }
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
@@ -390,5 +390,37 @@ describe("a listen address", () => {
     assert.equal(isLoopbackAddress({ kind: "tcp", host: "::1", port: 1 }), true);
     assert.equal(isLoopbackAddress({ kind: "tcp", host: "::", port: 1 }), false);
     assert.equal(isLoopbackAddress({ kind: "tcp", host: undefined, port: 1 }), false);
+  });
+});
+
+describe("credentials of the service manager", () => {
+  const directory = join(folder, "credentials");
+  mkdirSync(directory);
+  const key = "ab".repeat(32);
+  const environment = { CREDENTIALS_DIRECTORY: directory };
+  const write = (name: string, text: string): void => writeFileSync(join(directory, name), text);
+
+  it("replace values of the file, and are replaced by variables", async () => {
+    write("encryption.key", `${key}\n`);
+    write("admins", "ada,bob\n");
+    write("tls.pem", "not a key of the configuration");
+    const text = `encryption: {key: ${"cd".repeat(32)}}\nadmins: [eve]\n`;
+    const { config, warnings } = await load(text, { ...environment, SVC_ADMINS: "carol" });
+    assert.equal(config.encryption.key?.reveal(), key);
+    assert.deepEqual(config.admins, ["carol"]);
+    assert.deepEqual(warnings, []);
+    assert.deepEqual((await load(text, environment)).config.admins, ["ada", "bob"]);
+  });
+
+  it("are named in a fault, without their value", async () => {
+    write("encryption.key", "planted\n");
+    const expected = "expected 32 bytes as 64 hexadecimal digits (openssl rand -hex 32)";
+    assert.equal(await faults("", environment), `credential encryption.key: encryption.key: ${expected}`);
+    write("encryption.key", key);
+  });
+
+  it("stop the start where their folder cannot be read", async () => {
+    const missing = { CREDENTIALS_DIRECTORY: join(folder, "none") };
+    assert.equal(await faults("", missing), "none: no such file");
   });
 });

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, systemCode } from "@devplat/base";
 import { ConfigError, environmentKeys, environmentValue, validateConfig } from "@devplat/config";
@@ -23,9 +23,13 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
 }
 
+/** Folder of the credentials that a service manager hands over (systemd.exec(5), `LoadCredential=`). */
+const CREDENTIALS_VARIABLE = "CREDENTIALS_DIRECTORY";
+
 /**
  * Reads the configuration: the first of `--config`, `SVC_CONFIG`, `./svc.yaml`, `/etc/svc/config.yaml` that is named
- * or there, and over it the environment. An empty variable counts as not set.
+ * or there, over it the credentials of the service manager that are named like a key, such as `encryption.key`, and over both
+ * the environment. An empty variable counts as not set.
  *
  * @throws ConfigError naming file, line and key, or the variable
  */
@@ -35,6 +39,15 @@ export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> 
   const value = structuredClone(document?.value ?? {});
   const variableOf = new Map<string, string>();
   const keys = environmentKeys(configSchema, BRAND.environmentPrefix);
+  const credentials = readCredentials(nonEmpty(environment[CREDENTIALS_VARIABLE]));
+  for (const { path } of keys) {
+    const name = path.join(".");
+    const given = credentials.get(name);
+    if (given === undefined) continue;
+    if (setAt(value, path, environmentValue(configSchema, path, given))) {
+      variableOf.set(name, `credential ${name}`);
+    }
+  }
   for (const { variable, path } of keys) {
     const given = environment[variable];
     if (given === undefined || given === "") continue;
@@ -72,6 +85,20 @@ async function readDocument(sources: ConfigSources): Promise<ConfigDocument | un
     return parseConfigDocument(path, text);
   }
   return undefined;
+}
+
+/** Text of each credential by its name, without one line break at its end. */
+function readCredentials(folder: string | undefined): ReadonlyMap<string, string> {
+  if (folder === undefined) return new Map();
+  try {
+    const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
+    return new Map(
+      files.map(({ name }) => [name, readFileSync(join(folder, name), "utf8").replace(/\r?\n$/, "")]),
+    );
+  } catch (error) {
+    const problem = { source: folder, line: 0, column: 0, key: "", message: unreadable(error) };
+    throw new ConfigError("config_unreadable", [problem], error);
+  }
 }
 
 function unreadable(error: unknown): string {
