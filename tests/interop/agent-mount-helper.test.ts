@@ -52,7 +52,7 @@ describe("a daemon that gets no new privileges", { timeout: TIMEOUT_MS, concurre
       (await stand.home.agent(["status"])).stdout,
       /Problem: {4}cannot mount or unmount \S+: this process may not get new privileges, so it cannot run fusermount3, and the mount helper does not answer/,
     );
-    assert.match(agent.log(), /Start daemon-mount\.socket/);
+    assert.match(agent.log(), /Start agent-mount\.socket/);
     const doctor = await stand.home.agent(["doctor"]);
     assert.match(doctor.stdout, /mount: .*may not get new privileges/);
     const helper = await stand.startHelper(context);
@@ -239,7 +239,7 @@ async function assertNothingLeft(stand: UserStand): Promise<void> {
 async function verified(guide: string, context: TestContext): Promise<string> {
   const folder = await tempFolder("helper-units");
   context.after(() => folder.remove());
-  const units = [...guide.matchAll(/^ {4}# \S+\/(daemon-mount\.\w+)\n((?: {4}.*\n)+)/gm)];
+  const units = [...guide.matchAll(/^ {4}# \S+\/(agent-mount\.\w+)\n((?: {4}.*\n)+)/gm)];
   assert.equal(units.length, 2);
   const paths = await Promise.all(
     units.map(async ([, name = "", text = ""]) => {
