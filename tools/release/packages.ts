@@ -16,9 +16,9 @@ const PROCESSORS: Readonly<Record<string, string>> = { "linux-x64": "amd64", "li
 
 /** C libraries that Node needs, by format. Node's own build names glibc 2.28 as the oldest. */
 const DEPENDS: Readonly<Record<Format, readonly string[]>> = {
-  deb: ["libc6 (>= 2.28)", "libgcc-s1 (>= 3.0)", "libstdc++6 (>= 9)"],
-  rpm: ["glibc >= 2.28", "libstdc++"],
-  apk: ["gcompat", "libstdc++"],
+  deb: ["libatomic1 (>= 4.8)", "libc6 (>= 2.28)", "libgcc-s1 (>= 3.0)", "libstdc++6 (>= 9)"],
+  rpm: ["glibc >= 2.28", "libatomic", "libstdc++"],
+  apk: ["gcompat", "libatomic", "libstdc++"],
   archlinux: ["glibc", "gcc-libs"],
 };
 
