@@ -157,6 +157,8 @@ have notify-send || need libnotify-bin
 have zsh || need zsh
 have fish || need fish
 have groff || need groff-base
+have readelf || need binutils
+have unzip || need unzip
 have gh || need gh
 have sshd || [ -x /usr/sbin/sshd ] || need openssh-server
 have slapd || [ -x /usr/sbin/slapd ] || need slapd

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { describe, it } from "node:test";
-import { run, tempFolder } from "@devplat/testkit";
+import { AGENT_LAUNCHER, SVC_LAUNCHER, run, tempFolder } from "@devplat/testkit";
 import { documentsOf } from "./documents.ts";
 import { provenance } from "./provenance.ts";
 import { sbom } from "./sbom.ts";
@@ -85,3 +85,26 @@ for (const name of ["svc", "agent"] as const) {
     });
   });
 }
+
+describe("examples of configurations", () => {
+  const example = (...names: string[]): string =>
+    join(import.meta.dirname, "../../deploy/packages", ...names);
+
+  it("are accepted by the programs", async () => {
+    const folder = await tempFolder("examples");
+    const env = {
+      ...process.env,
+      HOME: folder.path,
+      SVC_ENCRYPTION_KEY: "5a".repeat(32),
+      SVC_DATA_DIR: folder.path,
+    };
+    for (const [program, ...args] of [
+      [SVC_LAUNCHER, "--config", example("svc/svc.yaml"), "config", "check"],
+      [AGENT_LAUNCHER, "--config", example("agent/config.yaml"), "config", "check"],
+    ] as const) {
+      const { code, stderr } = await run(program, args, { env });
+      assert.equal(code, 0, stderr);
+    }
+    await folder.remove();
+  });
+});
