@@ -136,6 +136,7 @@ have caddy || need caddy
 have ps || need procps
 have curl || need curl
 have jq || need jq
+have age || need age
 have mkfs.ext4 || [ -x /usr/sbin/mkfs.ext4 ] || need e2fsprogs
 have ssh || need openssh-client
 have plink || need putty-tools

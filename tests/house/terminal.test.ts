@@ -12,7 +12,7 @@ const OWN_WAY: Readonly<Record<string, string>> = {
   "apps/agent/src/commands/config/registry.ts": "a registry file, and YAML made of one, for another program",
   "apps/agent/src/commands/shell-hook.ts": "a script of the program's own",
   "apps/agent/src/commands/login-check.ts": "a line in colour, around text that is escaped",
-  "apps/agent/src/commands/common/prompt.ts": "a question of the program's own",
+  "packages/cli/src/prompt.ts": "a question of the program's own",
 };
 
 it("what the programs print goes through the terminal-safe printer [svc 10.14]", () => {

@@ -24,6 +24,8 @@ export const AUDIT_ACTIONS = [
   "api.write",
   "access.denied",
   "encryption.rekeyed",
+  "backup.created",
+  "backup.restored",
   "configuration.reloaded",
   "webhook.received",
 ] as const;

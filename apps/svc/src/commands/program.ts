@@ -45,6 +45,51 @@ const tokenOptions: OptionSpecs = {
   "no-check": flagOption("Do not ask the code host whether you can reach the repositories."),
 };
 
+const backupOptions: OptionSpecs = {
+  output: {
+    ...textOption("<file>", "File to write, with mode 0600; '-' is standard output."),
+    short: "o",
+    required: true,
+  },
+  recipient: {
+    ...textOption("<age1…>", "Encrypt for this age recipient (default: to a passphrase)."),
+    short: "r",
+    repeatable: true,
+  },
+  "recipients-file": {
+    ...textOption("<file>", "Encrypt for the recipients in this file, one a line."),
+    repeatable: true,
+  },
+  "passphrase-file": textOption(
+    "<file>",
+    "Its first line is the passphrase (default: SVC_BACKUP_PASSPHRASE, or ask).",
+  ),
+  "without-key": flagOption("Leave the encryption key out, such as if it is kept elsewhere."),
+  json,
+};
+
+const restoreOptions: OptionSpecs = {
+  identity: {
+    ...textOption("<file>", "File with the age identity of a recipient (default: a passphrase)."),
+    short: "i",
+    repeatable: true,
+  },
+  "passphrase-file": textOption(
+    "<file>",
+    "Its first line is the passphrase (default: SVC_BACKUP_PASSPHRASE, or ask).",
+  ),
+  check: { ...flagOption("Only read the whole file and show what it has."), excludes: "configuration" },
+  configuration: textOption(
+    "<folder>",
+    "Only write the configuration and the key, as config.yaml and secrets.env.",
+  ),
+  replace: flagOption("Delete what the database has, or overwrite the files of --configuration."),
+  "keep-sessions": flagOption("Keep login sessions valid, also those that ended after the backup."),
+  "keep-tokens": flagOption("Keep tokens valid, also those that were revoked after the backup."),
+  "keep-cache": flagOption("Keep cached data valid, also if it was purged after the backup."),
+  json,
+};
+
 const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
   {
     name: "serve",
@@ -75,6 +120,19 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
     summary: "Encrypt stored secrets under the current key (after SVC_ENCRYPTION_KEY was replaced).",
     options: { json },
     load: async () => (await import("./rekey.ts")).rekey,
+  },
+  {
+    name: "backup",
+    summary: "Save database, encryption key and configuration in one encrypted file; the service may run.",
+    options: backupOptions,
+    load: async () => (await import("./backup.ts")).backup,
+  },
+  {
+    name: "restore",
+    usage: "FILE",
+    summary: "Restore a backup into an empty database; '-' reads standard input. Stop the service first.",
+    options: restoreOptions,
+    load: async () => (await import("./restore.ts")).restore,
   },
   ...commandGroup("config", async () => import("./config.ts"), {
     check: {

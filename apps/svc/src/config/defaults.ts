@@ -104,4 +104,10 @@ export const BOUNDS = {
 } as const;
 
 /** Names of variables under the prefix that are not keys of the configuration. */
-export const OTHER_VARIABLES = ["SVC_CONFIG", "SVC_URL", "SVC_TOKEN", "SVC_NODE"] as const;
+export const OTHER_VARIABLES = [
+  "SVC_CONFIG",
+  "SVC_URL",
+  "SVC_TOKEN",
+  "SVC_NODE",
+  "SVC_BACKUP_PASSPHRASE",
+] as const;

@@ -1,4 +1,5 @@
 import type { Secret } from "@devplat/base";
+import type { ContentKind, DatabaseContent, NewContent, Replaced } from "./database-content.ts";
 import type { MigrationState } from "./migration-state.ts";
 import type { Store } from "./store.ts";
 
@@ -26,5 +27,18 @@ export interface Database {
    * @throws SvcError `encryption_key`: there is none, or stored secrets are under another
    */
   store(keys: () => Promise<EncryptionKeys>): Promise<Store>;
+  readonly kind: ContentKind;
+  /**
+   * Reads everything that a backup has. SQL databases give it as of one moment.
+   *
+   * @throws SvcError `database_ahead`, or `database_unavailable`
+   */
+  readContent<T>(use: (content: DatabaseContent) => Promise<T>): Promise<T>;
+  /**
+   * Puts other content in place of what the database has, all or nothing. The database must be current.
+   *
+   * @throws SvcError `database_not_empty`, `database_in_use`, or `database_unavailable`
+   */
+  replaceContent(content: NewContent): Promise<Replaced>;
   close(): Promise<void>;
 }

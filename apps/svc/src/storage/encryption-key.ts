@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { Secret, systemCode, writeAtomically } from "@devplat/base";
+import { dirname, join } from "node:path";
+import { exists, Secret, systemCode, writeAtomically } from "@devplat/base";
 import { SvcError } from "../errors.ts";
 import type { EncryptionKeys } from "./database.ts";
 
@@ -27,6 +27,23 @@ export async function encryptionKeys(source: EncryptionKeySource): Promise<Encry
   return { current: await currentKey(source), previous: source.key_previous };
 }
 
+/**
+ * Keeps a key of a backup in development mode's file, if no key is configured and the file is not there.
+ *
+ * @returns path of the file; undefined: it was not written
+ */
+export async function adoptKey(source: EncryptionKeySource, key: Secret): Promise<string | undefined> {
+  const path = join(source.dataDir, KEY_FILE);
+  if (source.key !== undefined || !source.developmentMode || (await exists(path))) return undefined;
+  await keepKey(path, key.reveal());
+  return path;
+}
+
+async function keepKey(path: string, key: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await writeAtomically(path, `${key}\n`, { mode: 0o600 });
+}
+
 /** Without a key nothing may be stored, except in development mode and where the secrets store encrypts. */
 export function noEncryptionKey(): SvcError {
   return new SvcError("config_refused", "encryption.key (SVC_ENCRYPTION_KEY) is not set", {
@@ -43,9 +60,8 @@ async function currentKey(source: EncryptionKeySource): Promise<Secret> {
     if (/^[0-9a-f]{64}$/.test(text)) return new Secret(text);
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
-    await mkdir(source.dataDir, { recursive: true, mode: 0o700 });
     const key = randomBytes(32).toString("hex");
-    await writeAtomically(path, `${key}\n`, { mode: 0o600 });
+    await keepKey(path, key);
     return new Secret(key);
   }
   throw new SvcError("encryption_key", `${path} does not hold a key of 64 hexadecimal digits`, {

@@ -42,9 +42,16 @@ export async function openStore(
   }
 }
 
+/** File of the database. Undefined: it is on a server. */
+export async function databaseFile({ driver, dsn, dataDir }: DatabaseSettings): Promise<string | undefined> {
+  if (driver !== "sqlite") return undefined;
+  const { sqlitePath } = await import("./sqlite/open.ts");
+  return dsn === undefined ? join(dataDir, DATABASE_FILE) : sqlitePath(dsn.reveal());
+}
+
 /** Opens the database as it is. @throws SvcError `config_refused`, `database_unavailable` */
 export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
-  const { driver, dsn, dataDir, maxConnections, vault } = settings;
+  const { driver, dsn, maxConnections, vault } = settings;
   // Each backend's libraries are loaded only where it is used: they cost start-up time.
   if (driver === "vault") {
     const { openVault } = await import("./vault/vault-database.ts");
@@ -60,7 +67,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       specifics: postgresSpecifics(server),
     });
   }
-  const { openSqlite, sqlitePath, sqliteSpecifics } = await import("./sqlite/open.ts");
-  const path = dsn === undefined ? join(dataDir, DATABASE_FILE) : sqlitePath(dsn.reveal());
+  const { openSqlite, sqliteSpecifics } = await import("./sqlite/open.ts");
+  const path = (await databaseFile(settings)) ?? DATABASE_FILE;
   return sqlDatabase({ db: await openSqlite(path), specifics: sqliteSpecifics });
 }

@@ -82,6 +82,11 @@ export class SecretBox {
   }
 }
 
+/** Id of a key, by which sealed texts name it. */
+export function encryptionKeyId(key: Secret): string {
+  return keyOf(key).id;
+}
+
 function keyOf(hex: Secret): Key {
   const bytes = Buffer.from(hex.reveal(), "hex");
   if (bytes.length !== 32) throw new TypeError("An encryption key has 32 bytes");

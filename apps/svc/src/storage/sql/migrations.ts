@@ -1,4 +1,4 @@
-import { Migrator, type Kysely, type Migration } from "kysely";
+import { Migrator, type Kysely, type Migration, type MigrationResultSet } from "kysely";
 import { SvcError } from "../../errors.ts";
 import { refuseAhead, type MigrationState } from "../migration-state.ts";
 import { withDatabaseErrors } from "./database-errors.ts";
@@ -205,8 +205,11 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   },
 };
 
+/** Names of all migrations of this program, in their order. */
+export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS).toSorted();
+
 export async function migrationState<T>(db: Kysely<T>): Promise<MigrationState> {
-  const known = Object.keys(MIGRATIONS).toSorted();
+  const known = MIGRATION_NAMES;
   const applied = await withDatabaseErrors(async () => appliedMigrations(db));
   return {
     applied: applied.filter((name) => known.includes(name)),
@@ -234,12 +237,24 @@ async function appliedMigrations<T>(db: Kysely<T>): Promise<readonly string[]> {
  * @throws SvcError `database_ahead`, or `database_unavailable` naming the migration that failed
  */
 export async function migrate<T>(db: Kysely<T>): Promise<readonly string[]> {
+  return applyWith(db, async (migrator) => migrator.migrateToLatest());
+}
+
+/** The same as {@link migrate}, up to one of the migrations. No other process may use the database. */
+export async function migrateTo<T>(db: Kysely<T>, last: string): Promise<readonly string[]> {
+  return applyWith(db, async (migrator) => migrator.migrateTo(last));
+}
+
+async function applyWith<T>(
+  db: Kysely<T>,
+  apply: (migrator: Migrator) => Promise<MigrationResultSet>,
+): Promise<readonly string[]> {
   const before = await migrationState(db);
   refuseAhead(before);
   // The migrator refuses a database with additive migrations of a newer program.
   if (before.pending.length === 0) return [];
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
-  const { error, results = [] } = await migrator.migrateToLatest();
+  const { error, results = [] } = await apply(migrator);
   if (error !== undefined) {
     const failed = results.find(({ status }) => status === "Error")?.migrationName ?? "the first";
     throw new SvcError("database_unavailable", `Migration "${failed}" failed; the database is as it was`, {

@@ -20,14 +20,21 @@ interface SealedText {
   readonly place: string;
 }
 
-/** Encrypts every secret of the database under the current key; those that already are stay as they are. */
+/**
+ * Encrypts every secret of the database under the current key. Those that already are stay as they are.
+ *
+ * @param options `onlyKnown`: secrets of other keys than those of the box stay as they are, too. Default: they are an error
+ */
 export async function rekeyDatabase(
   db: Kysely<Tables>,
   box: SecretBox,
   progress: (done: number, total: number) => void,
+  options: { readonly onlyKnown?: boolean } = {},
 ): Promise<number> {
   return withDatabaseErrors(async () => {
-    const found = (await sealedTexts(db)).filter(({ sealed }) => !box.isCurrent(sealed));
+    const isLeft = (sealed: string): boolean =>
+      box.isCurrent(sealed) || (options.onlyKnown === true && box.unknownKey(sealed) !== undefined);
+    const found = (await sealedTexts(db)).filter(({ sealed }) => !isLeft(sealed));
     for (const [index, text] of found.entries()) {
       await replace(db, text, box.seal(box.open(text.sealed, text.place), text.place));
       if ((index + 1) % REPORT_EVERY === 0) progress(index + 1, found.length);

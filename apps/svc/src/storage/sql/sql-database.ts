@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { Database } from "../database.ts";
+import { readContent, replaceContent } from "./content.ts";
 import { SecretBox } from "../secret-box.ts";
 import { migrate, migrationState } from "./migrations.ts";
 import { unknownKeys } from "./rekey.ts";
@@ -17,18 +18,24 @@ export interface SqlDatabaseOptions {
 
 /** A database that kysely speaks to. */
 export function sqlDatabase({ db, openForMigration, specifics }: SqlDatabaseOptions): Database {
+  const patiently = async <T>(run: (patient: Kysely<Tables>) => Promise<T>): Promise<T> => {
+    if (openForMigration === undefined) return run(db);
+    const patient = await openForMigration();
+    try {
+      return await run(patient);
+    } finally {
+      await patient.destroy();
+    }
+  };
   return {
     state: async () => migrationState(db),
 
-    async migrate() {
-      if (openForMigration === undefined) return migrate(db);
-      const patient = await openForMigration();
-      try {
-        return await migrate(patient);
-      } finally {
-        await patient.destroy();
-      }
-    },
+    migrate: async () => patiently(migrate),
+    kind: "sql",
+    // Statements are short, but the transaction may be idle while the backup is written.
+    readContent: async (use) => patiently(async (patient) => readContent(patient, use)),
+    replaceContent: async (content) =>
+      patiently(async (patient) => replaceContent(patient, specifics, content)),
 
     async store(keys) {
       const { current, previous } = await keys();

@@ -11,6 +11,7 @@ import {
   type Dialect,
   type Driver,
   type QueryResult,
+  type TransactionSettings,
 } from "kysely";
 
 /** Prepared statements kept; kysely makes the same text for the same query, and preparing costs more than running. */
@@ -68,9 +69,11 @@ class NodeSqliteDriver implements Driver {
     this.#release();
   }
 
-  async beginTransaction(): Promise<void> {
+  async beginTransaction(_: DatabaseConnection, { accessMode }: TransactionSettings): Promise<void> {
     // IMMEDIATE: take the write lock now, where waiting for it is possible, not in the middle of the transaction.
-    await whenFree(() => this.#connection?.exec("BEGIN IMMEDIATE"));
+    // A transaction that only reads takes no lock, and sees the database as of its first query.
+    const begin = accessMode === "read only" ? "BEGIN" : "BEGIN IMMEDIATE";
+    await whenFree(() => this.#connection?.exec(begin));
   }
   async commitTransaction(): Promise<void> {
     this.#connection?.exec("COMMIT");

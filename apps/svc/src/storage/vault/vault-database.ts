@@ -76,9 +76,18 @@ function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
       return added;
     },
 
+    kind: "vault",
+    readContent: () => Promise.reject(notCovered("back up")),
+    replaceContent: () => Promise.reject(notCovered("restore")),
     store: () => Promise.resolve(vaultStore(kv, close)),
     close,
   };
+}
+
+function notCovered(action: string): SvcError {
+  return new SvcError("config_refused", `Cannot ${action} a database in Vault`, {
+    hint: "Use Vault's own snapshots: vault operator raft snapshot save.",
+  });
 }
 
 async function clientFor(settings: VaultSettings, login: VaultLogin): Promise<VaultClient> {

@@ -23,20 +23,29 @@ export function sqlChanges(db: Kysely<Tables>, { listen }: SqlSpecifics): Change
 export async function counted<Result>(
   db: Kysely<Tables>,
   topic: ChangeTopic,
-  { notify }: SqlSpecifics,
+  specifics: SqlSpecifics,
   change: (db: Kysely<Tables>) => Promise<Result>,
 ): Promise<Result> {
   return db.transaction().execute(async (transaction) => {
     const result = await change(transaction);
     if (result === false) return result;
-    await transaction
-      .insertInto("changes")
-      .values({ topic, count: 1 })
-      .onConflict((conflict) =>
-        conflict.column("topic").doUpdateSet(({ eb }) => ({ count: eb("changes.count", "+", 1) })),
-      )
-      .execute();
-    await notify?.(transaction, topic);
+    await countChange(transaction, topic, specifics);
     return result;
   });
+}
+
+/** Counts a change in the transaction that makes it. */
+export async function countChange(
+  transaction: Kysely<Tables>,
+  topic: ChangeTopic,
+  { notify }: SqlSpecifics,
+): Promise<void> {
+  await transaction
+    .insertInto("changes")
+    .values({ topic, count: 1 })
+    .onConflict((conflict) =>
+      conflict.column("topic").doUpdateSet(({ eb }) => ({ count: eb("changes.count", "+", 1) })),
+    )
+    .execute();
+  await notify?.(transaction, topic);
 }

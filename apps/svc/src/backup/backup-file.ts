@@ -1,0 +1,93 @@
+import { rmSync } from "node:fs";
+import { open, rename, stat, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import {
+  createTemporaryFile,
+  ifExists,
+  messageOf,
+  syncFolder,
+  systemCode,
+  temporaryPath,
+} from "@devplat/base";
+import { SvcError } from "../errors.ts";
+
+/** Means standard output or input. */
+export const STANDARD_STREAM = "-";
+const MODE = 0o600;
+/** Bytes of a read: a part of age has 64 KiB. */
+const READ_BYTES = 256 * 1024;
+
+/**
+ * Writes a file with mode 0600. It gets its name when it is complete and on the disk.
+ *
+ * @throws SvcError `backup_failed`
+ */
+export async function writeBackupFile(path: string, bytes: Readable): Promise<void> {
+  const present = await ifExists(stat(path));
+  if (present !== undefined && !present.isFile()) {
+    bytes.destroy();
+    throw new SvcError("backup_failed", `Cannot write the backup: "${path}" is not a file`, {
+      hint: "Name a file, or write to standard output: -o -.",
+    });
+  }
+  const temporary = temporaryPath(path);
+  const leave = (): void => {
+    rmSync(temporary, { force: true });
+    process.exit(1);
+  };
+  process.once("SIGINT", leave).once("SIGTERM", leave);
+  try {
+    const handle = await createTemporaryFile(temporary, MODE);
+    try {
+      await handle.writeFile(bytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+    await syncFolder(dirname(path));
+  } catch (error) {
+    bytes.destroy();
+    await unlink(temporary).catch(() => undefined);
+    throw fileFault("write", path, error);
+  } finally {
+    process.off("SIGINT", leave).off("SIGTERM", leave);
+  }
+}
+
+/** @throws SvcError `usage` on a terminal, `backup_failed` */
+export async function writeStandardOutput(bytes: Readable): Promise<void> {
+  try {
+    await pipeline(bytes, process.stdout, { end: false });
+  } catch (error) {
+    throw fileFault("write", "standard output", error);
+  }
+}
+
+/** @throws SvcError `backup_failed` */
+export async function openBackupFile(path: string): Promise<Readable> {
+  if (path === STANDARD_STREAM) return process.stdin;
+  try {
+    const handle = await open(path);
+    return handle.createReadStream({ highWaterMark: READ_BYTES });
+  } catch (error) {
+    throw fileFault("read", path, error);
+  }
+}
+
+function fileFault(action: "read" | "write", path: string, error: unknown): unknown {
+  if (error instanceof SvcError) return error;
+  const code = systemCode(error);
+  const reason = REASONS[code ?? ""] ?? code ?? messageOf(error);
+  return new SvcError("backup_failed", `Cannot ${action} the backup "${path}": ${reason}`, { cause: error });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "no such file or folder",
+  EACCES: "no permission",
+  EISDIR: "it is a folder",
+  ENOSPC: "the disk is full",
+  EROFS: "the file system is read-only",
+};

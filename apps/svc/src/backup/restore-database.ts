@@ -1,0 +1,155 @@
+import { randomUUIDv7 } from "node:crypto";
+import { resolve } from "node:path";
+import { Secret, systemClock } from "@devplat/base";
+import { repositoryId } from "../access/repository-id.ts";
+import type { Config } from "../config/schema.ts";
+import { repositoryKey } from "../coordination/repository-key.ts";
+import { SvcError } from "../errors.ts";
+import { databaseSettings } from "../storage/database-settings.ts";
+import type { Replaced } from "../storage/database-content.ts";
+import type { Database, EncryptionKeys } from "../storage/database.ts";
+import { adoptKey, encryptionKeys } from "../storage/encryption-key.ts";
+import { refuseAhead } from "../storage/migration-state.ts";
+import { openDatabase } from "../storage/open-store.ts";
+import type { StagedBackup } from "./staged-backup.ts";
+
+export interface RestoreChoices {
+  /** Deletes what the database has. */
+  readonly replace: boolean;
+  readonly keepSessions: boolean;
+  readonly keepTokens: boolean;
+  /** Cached data of the instances stays valid. */
+  readonly keepCache: boolean;
+}
+
+/** Result of a restore. Undefined numbers: nothing of that kind was done. */
+export interface Restored extends Replaced {
+  readonly migrated: readonly string[];
+  readonly endedSessions: number | undefined;
+  readonly endedTokens: number | undefined;
+  /** Tokens that are valid now. */
+  readonly validTokens: number;
+  /** Repositories whose cached data is not valid any more. */
+  readonly purged: number | undefined;
+  /** File that the encryption key of the backup was written to. */
+  readonly keyFile: string | undefined;
+}
+
+/**
+ * Puts the rows of a backup into the database of the configuration, all or nothing.
+ *
+ * @throws SvcError `database_not_empty`, `database_in_use`, `database_ahead`, `encryption_key`, `config_refused`
+ */
+export async function restoreDatabase(
+  staged: StagedBackup,
+  config: Config,
+  choices: RestoreChoices,
+): Promise<Restored> {
+  const { header, key } = staged.backup;
+  const now = systemClock.now();
+  const database = await openDatabase(databaseSettings(config));
+  try {
+    await refuseOther(database);
+    const ofBackup = [key?.current, key?.previous ?? undefined]
+      .filter((each) => each !== undefined)
+      .map((each) => new Secret(each));
+    const { keys, keyFile } = await targetKeys(config, ofBackup[0]);
+    await staged.encryptFor(keys.current, keys.previous, ofBackup);
+    const endedSessions = choices.keepSessions ? undefined : await staged.endSessions();
+    const endedTokens = choices.keepTokens ? undefined : await staged.endTokens(now);
+    const validTokens = await staged.countTokens(now);
+    await staged.record({
+      id: randomUUIDv7(),
+      at: now,
+      action: "backup.restored",
+      outcome: "allowed",
+      actor: { kind: "system" },
+      details: {
+        backup: header.created_at,
+        ended_sessions: endedSessions ?? 0,
+        ended_tokens: endedTokens ?? 0,
+      },
+    });
+    const epochs = await knownEpochs(staged, config);
+    await database.migrate();
+    const replaced = await database.replaceContent({
+      tables: staged.tables(),
+      epochs,
+      raiseEpochs: !choices.keepCache,
+      replace: choices.replace,
+    });
+    return {
+      ...replaced,
+      migrated: staged.migrated,
+      endedSessions,
+      endedTokens,
+      validTokens: validTokens - replaced.revocations,
+      purged: choices.keepCache ? undefined : (await staged.listed()).length,
+      keyFile,
+    };
+  } catch (error) {
+    throw isFull(error) ? diskFull(error) : error;
+  } finally {
+    await database.close();
+  }
+}
+
+async function refuseOther(database: Database): Promise<void> {
+  if (database.kind !== "sql") {
+    throw new SvcError("config_refused", "Cannot restore the backup of a SQL database into Vault", {
+      hint: "Set database.driver to sqlite or postgres.",
+    });
+  }
+  refuseAhead(await database.state());
+}
+
+/** In development mode the key is in a file, which a machine that was lost does not have. */
+async function targetKeys(
+  config: Config,
+  ofBackup: Secret | undefined,
+): Promise<{ readonly keys: EncryptionKeys; readonly keyFile: string | undefined }> {
+  const source = {
+    ...config.encryption,
+    developmentMode: config.dev.mode,
+    dataDir: resolve(config.data_dir),
+  };
+  const keyFile = ofBackup === undefined ? undefined : await adoptKey(source, ofBackup);
+  try {
+    return { keys: await encryptionKeys(source), keyFile };
+  } catch (error) {
+    if (!(error instanceof SvcError) || error.code !== "config_refused" || ofBackup === undefined)
+      throw error;
+    throw new SvcError("config_refused", error.message, {
+      hint: "The backup has the key. 'svc restore FILE --configuration FOLDER' writes it into FOLDER/secrets.env.",
+    });
+  }
+}
+
+/**
+ * Epochs of the backup, and 0 for listed repositories that were never purged: they may have been since. The address of the code host
+ * may have been given another way to the backup than to this machine.
+ */
+async function knownEpochs(staged: StagedBackup, { host }: Config): Promise<ReadonlyMap<string, number>> {
+  const listed = await staged.listed();
+  const hosts = new Set([host.url, staged.backup.header.host_url]);
+  const keys = [...hosts].flatMap((url) =>
+    listed.map(({ owner, name }) => [repositoryKey(url, repositoryId(owner, name)), 0] as const),
+  );
+  return new Map([...keys, ...(await staged.epochs())]);
+}
+
+/** SQLITE_FULL (sqlite.org/rescode.html), or disk_full of Postgres. */
+function isFull(error: unknown): boolean {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const { errcode, code } = each as { errcode?: unknown; code?: unknown };
+    if (errcode === 13 || code === "53100" || code === "ENOSPC") return true;
+  }
+  return false;
+}
+
+function diskFull(cause: unknown): SvcError {
+  return new SvcError("backup_failed", "Cannot restore: a disk is full. The database is as it was", {
+    cause,
+    hint: "The database needs space for twice its size during a restore, and the folder of temporary files (TMPDIR, or /var/tmp) for its size once.",
+  });
+}

@@ -1,0 +1,148 @@
+import { randomUUIDv7 } from "node:crypto";
+import { resolve } from "node:path";
+import { exists, messageOf, systemClock } from "@devplat/base";
+import { noteLine, printLine } from "@devplat/base/terminal";
+import { flagOf, printResult, textOf, textsOf, type Options } from "@devplat/cli";
+import { STANDARD_STREAM, writeBackupFile, writeStandardOutput } from "../backup/backup-file.ts";
+import type { BackupKey } from "../backup/backup-format.ts";
+import { protectionOf } from "../backup/backup-secrets.ts";
+import { writeBackup } from "../backup/backup-writer.ts";
+import { configurationPart } from "../backup/configuration-part.ts";
+import { progressNote } from "../backup/progress-note.ts";
+import { countsText } from "../backup/row-counts.ts";
+import { refuseUnusable } from "../config/refusals.ts";
+import type { Config } from "../config/schema.ts";
+import { SvcError } from "../errors.ts";
+import { databaseSettings } from "../storage/database-settings.ts";
+import type { Database, EncryptionKeys } from "../storage/database.ts";
+import { encryptionKeys } from "../storage/encryption-key.ts";
+import { databaseFile, openDatabase, type DatabaseSettings } from "../storage/open-store.ts";
+import { encryptionKeyId } from "../storage/secret-box.ts";
+import { programVersion } from "../version.ts";
+import { readConfig, type RunCommand } from "./command.ts";
+
+/** Writes a backup of database, key and configuration. The service may run. */
+export const backup: RunCommand = async ({ flags, options, environment }) => {
+  const output = textOf(options, "output") ?? STANDARD_STREAM;
+  const isStream = output === STANDARD_STREAM;
+  refuseStandardOutput(isStream, options);
+  const { config, file } = await readConfig(flags);
+  refuseUnusable(config);
+  const protection = await protectionOf({
+    recipients: textsOf(options, "recipient"),
+    recipientFiles: textsOf(options, "recipients-file"),
+    identityFiles: [],
+    passphraseFile: textOf(options, "passphrase-file"),
+    environment,
+  });
+  const settings = databaseSettings(config);
+  await refuseMissing(settings);
+  const database = await openDatabase(settings);
+  try {
+    const isBehind = await refuseEmpty(database);
+    const keys = database.kind === "vault" ? undefined : await configuredKeys(config);
+    const withoutKey = flagOf(options, "without-key");
+    const key = keys && backupKey(keys);
+    const configuration = await configurationPart(file, environment, { withoutKey, keys: key });
+    const createdAt = new Date(systemClock.now());
+    const isQuiet = flagOf(options, "json");
+    const progress = progressNote("saved", isQuiet);
+    const { rows } = await database.readContent(async (content) =>
+      writeBackup(
+        {
+          header: {
+            program: programVersion(),
+            created_at: createdAt.toISOString(),
+            driver: settings.driver,
+            host_url: config.host.url,
+            key_id: keys === undefined ? null : encryptionKeyId(keys.current),
+          },
+          configuration,
+          key: withoutKey ? undefined : key,
+          content,
+          protection,
+          progress,
+        },
+        async (bytes) => (isStream ? writeStandardOutput(bytes) : writeBackupFile(output, bytes)),
+      ),
+    );
+    if (keys !== undefined && !isBehind) await recordBackup(database, keys, withoutKey);
+    const result = { file: isStream ? null : resolve(output), created_at: createdAt.toISOString(), rows };
+    const line = `saved ${countsText(rows)}${withoutKey || key === undefined ? ", without a key" : ""}`;
+    // Standard output is the backup.
+    if (isStream) noteLine(line);
+    else
+      printResult(options, { ...result, has_key: !withoutKey && key !== undefined }, () =>
+        printLine(`${line} to ${output}`),
+      );
+  } finally {
+    await database.close();
+  }
+};
+
+/** @throws SvcError `usage` */
+function refuseStandardOutput(isStream: boolean, options: Options): void {
+  if (!isStream) return;
+  if (process.stdout.isTTY) {
+    throw new SvcError(
+      "usage",
+      "Cannot write the backup to a terminal: redirect the output, or name a file (-o FILE)",
+    );
+  }
+  if (flagOf(options, "json")) throw new SvcError("usage", "--json needs a file for the backup (-o FILE)");
+}
+
+/** Opening a file that is not there would make it. @throws SvcError `database_unavailable` */
+async function refuseMissing(settings: DatabaseSettings): Promise<void> {
+  const path = await databaseFile(settings);
+  if (path === undefined || (await exists(path))) return;
+  throw new SvcError("database_unavailable", `Cannot back up the database "${path}": it does not exist`, {
+    hint: "Check data_dir and database.dsn. Is this the configuration of the service (--config)?",
+  });
+}
+
+/** @returns whether it lacks migrations @throws SvcError `database_behind`: it has none at all */
+async function refuseEmpty(database: Database): Promise<boolean> {
+  const { applied, pending, unknown } = await database.state();
+  if (applied.length + unknown.length === 0) {
+    throw new SvcError(
+      "database_behind",
+      "Cannot back up the database: it was never prepared, and holds nothing",
+      {
+        hint: "Check data_dir and database.dsn. 'svc migrate' prepares a new database.",
+      },
+    );
+  }
+  return pending.length > 0;
+}
+
+async function configuredKeys(config: Config): Promise<EncryptionKeys> {
+  return encryptionKeys({
+    ...config.encryption,
+    developmentMode: config.dev.mode,
+    dataDir: resolve(config.data_dir),
+  });
+}
+
+function backupKey({ current, previous }: EncryptionKeys): BackupKey {
+  return { current: current.reveal(), previous: previous?.reveal() ?? null };
+}
+
+/** The backup is complete: a database that does not take the record must not make it look failed. */
+async function recordBackup(database: Database, keys: EncryptionKeys, withoutKey: boolean): Promise<void> {
+  try {
+    const store = await database.store(async () => keys);
+    await store.audit.append([
+      {
+        id: randomUUIDv7(),
+        at: systemClock.now(),
+        action: "backup.created",
+        outcome: "allowed",
+        actor: { kind: "system" },
+        details: { key: !withoutKey },
+      },
+    ]);
+  } catch (error) {
+    noteLine(`The backup is complete, but not in the audit: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,238 @@
+import type { Kysely, Transaction } from "kysely";
+import { SvcError } from "../../errors.ts";
+import type { ContentRow, DatabaseContent, NewContent, Replaced, TableRows } from "../database-content.ts";
+import { countChange } from "./coordination/changes.ts";
+import { withDatabaseErrors } from "./database-errors.ts";
+import { migrationState } from "./migrations.ts";
+import type { SqlSpecifics } from "./specifics.ts";
+import type { Tables } from "./tables.ts";
+
+interface ContentTable {
+  readonly name: keyof Tables;
+  /** Primary key, of one column with text. */
+  readonly key: string;
+  /** Migration that made the table. */
+  readonly since: string;
+}
+
+/** Tables of a backup, in an order that satisfies their references. */
+export const CONTENT_TABLES: readonly ContentTable[] = [
+  { name: "users", key: "id", since: "0001_initial" },
+  { name: "sessions", key: "id", since: "0001_initial" },
+  { name: "tokens", key: "id", since: "0001_initial" },
+  { name: "cached_repositories", key: "id", since: "0001_initial" },
+  { name: "apps", key: "id", since: "0002_accounts_apps_audit" },
+  { name: "repository_epochs", key: "key", since: "0004_coordination_additive" },
+  { name: "manifest_pointers", key: "key", since: "0004_coordination_additive" },
+  { name: "audit", key: "id", since: "0002_accounts_apps_audit" },
+];
+
+/**
+ * Tables that a backup leaves out: pending sign-ins and counters of a minute, the state of running instances, and numbers that
+ * must only grow.
+ */
+export const PASSING_TABLES: readonly (keyof Tables)[] = [
+  "one_time",
+  "leases",
+  "changes",
+  "instances",
+  "shared_fetches",
+];
+
+/** Rows that are read and written together: some 100 KB in memory, and fewer parameters than SQLite's limit of 32,766. */
+const BATCH_ROWS = 250;
+/** Milliseconds since its last report after which an instance counts as ended. It reports every five seconds. */
+const SILENT_MS = 15_000;
+
+/** Any table, with columns that only the database knows. */
+type AnyTables = Record<string, Record<string, unknown>>;
+
+/** The same database without our types: rows of a backup have the columns of their migration. */
+function untyped(db: Kysely<Tables>): Kysely<AnyTables> {
+  return db as unknown as Kysely<AnyTables>;
+}
+
+/**
+ * Reads the content as of one moment. Other processes can go on writing.
+ *
+ * @throws SvcError `database_ahead`: a newer program may have tables that this one does not know
+ */
+export async function readContent<T>(
+  db: Kysely<Tables>,
+  use: (content: DatabaseContent) => Promise<T>,
+): Promise<T> {
+  return withDatabaseErrors(async () =>
+    db
+      .transaction()
+      .setIsolationLevel("repeatable read")
+      .setAccessMode("read only")
+      .execute(async (snapshot) => {
+        const { applied, unknown } = await migrationState(snapshot);
+        if (unknown.length > 0) {
+          throw new SvcError(
+            "database_ahead",
+            `Cannot back up the database: a newer version of this program migrated it (unknown: ${unknown.join(", ")})`,
+            { hint: "Run the backup with that version." },
+          );
+        }
+        return use({ kind: "sql", migrations: applied, tables: tableRows(snapshot, applied) });
+      }),
+  );
+}
+
+/** All rows of the tables that these migrations have made. */
+export async function* tableRows(
+  db: Kysely<Tables>,
+  migrations: readonly string[],
+): AsyncGenerator<TableRows> {
+  for (const { name, key, since } of CONTENT_TABLES) {
+    if (!migrations.includes(since)) continue;
+    for (let last: unknown; ;) {
+      let query = untyped(db).selectFrom(name).selectAll().orderBy(key).limit(BATCH_ROWS);
+      if (last !== undefined) query = query.where(key, ">", last);
+      const rows: ContentRow[] = await query.execute();
+      if (rows.length > 0) yield { table: name, rows };
+      if (rows.length < BATCH_ROWS) break;
+      last = rows.at(-1)?.[key];
+    }
+  }
+}
+
+/** Adds rows to a table. They may be any number. */
+export async function insertRows(db: Kysely<Tables>, { table, rows }: TableRows): Promise<void> {
+  for (let start = 0; start < rows.length; start += BATCH_ROWS) {
+    await untyped(db)
+      .insertInto(table)
+      .values(rows.slice(start, start + BATCH_ROWS))
+      .execute();
+  }
+}
+
+/**
+ * Puts content in place of what the database has, in one transaction. The database must be current.
+ *
+ * @throws SvcError `database_in_use`: an instance uses it; `database_not_empty`
+ */
+export async function replaceContent(
+  db: Kysely<Tables>,
+  specifics: SqlSpecifics,
+  content: NewContent,
+): Promise<Replaced> {
+  return withDatabaseErrors(async () =>
+    db.transaction().execute(async (transaction) => {
+      await refuseRunning(transaction, specifics);
+      const found = await countRows(transaction);
+      if (!content.replace) refuseContent(found);
+      const revoked = await revokedTokens(transaction);
+      const epochs = await nextEpochs(transaction, specifics, content);
+      for (const { name } of CONTENT_TABLES.toReversed()) await transaction.deleteFrom(name).execute();
+      await transaction.deleteFrom("one_time").execute();
+      for await (const part of content.tables) {
+        if (part.table !== "repository_epochs") await insertRows(transaction, part);
+      }
+      await insertRows(transaction, {
+        table: "repository_epochs",
+        rows: [...epochs].map(([key, epoch]) => ({ key, epoch })),
+      });
+      const revocations = await revokeAgain(transaction, revoked);
+      for (const topic of ["repositories", "epochs"] as const) {
+        await countChange(transaction, topic, specifics);
+      }
+      return { deleted: found, revocations };
+    }),
+  );
+}
+
+async function refuseRunning(db: Transaction<Tables>, { now }: SqlSpecifics): Promise<void> {
+  const rows = await db
+    .selectFrom("instances")
+    .select(["host_name", "reported_at", now.as("now")])
+    .execute();
+  const running = rows.filter((row) => row.now - row.reported_at < SILENT_MS);
+  if (running.length === 0) return;
+  const names = [...new Set(running.map((row) => row.host_name))].join(", ");
+  throw new SvcError(
+    "database_in_use",
+    `Cannot restore: ${running.length} instance(s) use the database (${names})`,
+    {
+      hint: `Stop them. One that was killed counts as running for ${SILENT_MS / 1000} seconds.`,
+    },
+  );
+}
+
+async function countRows(db: Kysely<Tables>): Promise<Readonly<Record<string, number>>> {
+  const counts: Record<string, number> = {};
+  for (const { name } of CONTENT_TABLES) {
+    const row = await db
+      .selectFrom(name)
+      .select(({ fn }) => fn.countAll<number>().as("count"))
+      .executeTakeFirstOrThrow();
+    if (row.count > 0) counts[name] = row.count;
+  }
+  return counts;
+}
+
+/** @throws SvcError `database_not_empty` */
+export function refuseContent(found: Readonly<Record<string, number>>): void {
+  const counts = Object.entries(found).map(([name, count]) => `${name}: ${count}`);
+  if (counts.length === 0) return;
+  throw new SvcError(
+    "database_not_empty",
+    `Cannot restore: the database is not empty (${counts.join(", ")})`,
+    {
+      hint: "Restore into an empty one. Or give --replace, which deletes what the database has.",
+    },
+  );
+}
+
+/** Times by id. Ids are unique over all databases, so an id that the backup has too is the same token. */
+async function revokedTokens(db: Kysely<Tables>): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
+    .selectFrom("tokens")
+    .select(["id", "revoked_at"])
+    .where("revoked_at", "is not", null)
+    .execute();
+  return new Map(rows.map((row) => [row.id, Number(row.revoked_at)]));
+}
+
+/** Revokes tokens that were revoked after the backup. @returns their number */
+async function revokeAgain(db: Kysely<Tables>, revoked: ReadonlyMap<string, number>): Promise<number> {
+  let count = 0n;
+  for (const [id, at] of revoked) {
+    const { numUpdatedRows } = await db
+      .updateTable("tokens")
+      .set({ revoked_at: at })
+      .where("id", "=", id)
+      .where("revoked_at", "is", null)
+      .executeTakeFirst();
+    count += numUpdatedRows;
+  }
+  return Number(count);
+}
+
+/** Epochs only grow, those of the database and those of the backup. */
+async function nextEpochs(
+  db: Kysely<Tables>,
+  { now }: SqlSpecifics,
+  { epochs, raiseEpochs }: NewContent,
+): Promise<ReadonlyMap<string, number>> {
+  const stored = await db.selectFrom("repository_epochs").selectAll().execute();
+  const present = new Map(stored.map(({ key, epoch }) => [key, epoch]));
+  const { time } = await db.selectNoFrom(now.as("time")).executeTakeFirstOrThrow();
+  return higherEpochs(present, epochs, raiseEpochs ? time : undefined);
+}
+
+/** @param raisedTo time by the clock of the database; undefined: no epoch is raised */
+export function higherEpochs(
+  present: ReadonlyMap<string, number>,
+  restored: ReadonlyMap<string, number>,
+  raisedTo: number | undefined,
+): ReadonlyMap<string, number> {
+  const next = new Map<string, number>();
+  for (const key of new Set([...present.keys(), ...restored.keys()])) {
+    const highest = Math.max(present.get(key) ?? 0, restored.get(key) ?? 0);
+    const epoch = raisedTo === undefined ? highest : Math.max(raisedTo, highest + 1);
+    if (epoch > 0) next.set(key, epoch);
+  }
+  return next;
+}
