@@ -40,16 +40,12 @@ export async function encrypted(protection: Protection, plain: Readable): Promis
   return Readable.fromWeb(stream as ReadableStream<Uint8Array>);
 }
 
+/** Quotes only texts that look like recipients. Somebody who mixes them up must not find an identity in a log. */
 function notARecipient(recipient: string): SvcError {
-  // Somebody who mixes them up must not find the identity in a log.
-  const isIdentity = /^AGE-SECRET-KEY/i.test(recipient);
-  return new SvcError(
-    "usage",
-    isIdentity
-      ? "Cannot encrypt the backup: an identity (AGE-SECRET-KEY-1…) was given as a recipient"
-      : `Cannot encrypt the backup: "${recipient}" is not a recipient of age`,
-    { hint: "A recipient begins with age1. age-keygen prints it as the public key." },
-  );
+  const quoted = /^age1[0-9a-z]*$/.test(recipient) ? `"${recipient}"` : "a recipient that was given";
+  return new SvcError("usage", `Cannot encrypt the backup: ${quoted} is not a recipient of age`, {
+    hint: "A recipient begins with age1. age-keygen prints it as the public key.",
+  });
 }
 
 /** @throws SvcError `backup_refused`, `backup_locked` */
