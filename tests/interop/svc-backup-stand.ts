@@ -1,4 +1,4 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import {
   gitEnvironment,
@@ -25,27 +25,19 @@ export interface DatabaseKind {
 }
 
 export function sqliteKind(folder: string): DatabaseKind {
-  let count = 0;
   return {
     name: "SQLite",
-    create: async () => {
-      const path = join(folder, `sqlite-${++count}`);
-      await mkdir(path);
-      return { SVC_DATA_DIR: path, SVC_ENCRYPTION_KEY: KEY };
-    },
+    create: async () => ({ SVC_DATA_DIR: await mkdtemp(join(folder, "sqlite-")), SVC_ENCRYPTION_KEY: KEY }),
     destroy: async ({ SVC_DATA_DIR = "" }) => rm(SVC_DATA_DIR, { recursive: true }),
   };
 }
 
 export function postgresKind(folder: string, postgres: Postgres): DatabaseKind {
-  let count = 0;
   return {
     name: "Postgres",
     async create() {
-      const path = join(folder, `postgres-${++count}`);
-      await mkdir(path);
       return {
-        SVC_DATA_DIR: path,
+        SVC_DATA_DIR: await mkdtemp(join(folder, "postgres-")),
         SVC_ENCRYPTION_KEY: KEY,
         SVC_DATABASE_DRIVER: "postgres",
         SVC_DATABASE_DSN: await postgres.createDatabase(),

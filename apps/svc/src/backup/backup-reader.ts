@@ -50,9 +50,8 @@ export async function readBackup(
   try {
     return await readLines(linesOf(unzipped), visitor);
   } catch (error) {
-    // Errors of the visitor, such as a full disk, leave the stream without one.
-    if (unzipped.errored !== null && !(error instanceof SvcError)) throw damaged(error);
-    throw error;
+    if (error instanceof VisitorError) throw error.cause;
+    throw error instanceof SvcError ? error : damaged(error);
   } finally {
     unzipped.destroy();
     zipped.destroy();
@@ -74,13 +73,13 @@ async function readLines(lines: AsyncIterable<string>, visitor: BackupVisitor): 
     if (header === undefined) {
       if (!("backup" in line)) throw refusedBackup("it does not begin with its header");
       header = line.backup;
-      await visitor.header(header);
+      await visited(visitor.header(header));
     } else if ("table" in line) {
       const { table } = line;
       if (table !== last && rows[table] !== undefined) throw refusedBackup(`table ${table} is there twice`);
       last = table;
       rows[table] = (rows[table] ?? 0) + line.rows.length;
-      await visitor.rows(table, line.rows);
+      await visited(visitor.rows(table, line.rows));
     } else if ("end" in line) {
       end = line.end.rows;
     } else if ("configuration" in line && configuration === undefined && last === undefined) {
@@ -97,6 +96,17 @@ async function readLines(lines: AsyncIterable<string>, visitor: BackupVisitor): 
     if (end[table] !== rows[table]) throw refusedBackup(`rows of table ${table} are missing`);
   }
   return { header, configuration, key, rows };
+}
+
+/** Error of the visitor, such as a full disk. All other errors are about the file. */
+class VisitorError extends Error {}
+
+async function visited(visit: Promise<void>): Promise<void> {
+  try {
+    await visit;
+  } catch (cause) {
+    throw new VisitorError("the visitor failed", { cause });
+  }
 }
 
 async function* linesOf(bytes: Gunzip): AsyncGenerator<string> {

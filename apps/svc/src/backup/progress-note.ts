@@ -5,9 +5,10 @@ const NOTE_EVERY_MS = 2000;
 
 /** Notes the number of rows on standard error, as long as the work takes long. */
 export function progressNote(verb: "saved" | "read", isQuiet: boolean): (rows: number) => void {
-  let next = performance.now() + NOTE_EVERY_MS;
+  let next: number | undefined;
   return (rows) => {
     const now = performance.now();
+    next ??= now + NOTE_EVERY_MS;
     if (isQuiet || now < next) return;
     next = now + NOTE_EVERY_MS;
     noteLine(`${verb} ${rows} rows so far`);

@@ -87,8 +87,6 @@ export async function restoreDatabase(
       purged: choices.keepCache ? undefined : (await staged.listed()).length,
       keyFile,
     };
-  } catch (error) {
-    throw isFull(error) ? diskFull(error) : error;
   } finally {
     await database.close();
   }
@@ -136,20 +134,4 @@ async function knownEpochs(staged: StagedBackup, { host }: Config): Promise<Read
     listed.map(({ owner, name }) => [repositoryKey(url, repositoryId(owner, name)), 0] as const),
   );
   return new Map([...keys, ...(await staged.epochs())]);
-}
-
-/** SQLITE_FULL (sqlite.org/rescode.html), or disk_full of Postgres. */
-function isFull(error: unknown): boolean {
-  for (let each = error; each instanceof Error; each = each.cause) {
-    const { errcode, code } = each as { errcode?: unknown; code?: unknown };
-    if (errcode === 13 || code === "53100" || code === "ENOSPC") return true;
-  }
-  return false;
-}
-
-function diskFull(cause: unknown): SvcError {
-  return new SvcError("backup_failed", "Cannot restore: a disk is full. The database is as it was", {
-    cause,
-    hint: "The database needs space for twice its size during a restore, and the folder of temporary files (TMPDIR, or /var/tmp) for its size once.",
-  });
 }

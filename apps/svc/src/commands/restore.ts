@@ -3,16 +3,25 @@ import { noteLine, printLine } from "@devplat/base/terminal";
 import { flagOf, printResult, textOf, textsOf, type Options } from "@devplat/cli";
 import { openBackupFile } from "../backup/backup-file.ts";
 import { unlockingOf } from "../backup/backup-secrets.ts";
+import { namingFullDisk } from "../backup/disk-full.ts";
 import { progressNote } from "../backup/progress-note.ts";
 import { restoreDatabase, type Restored } from "../backup/restore-database.ts";
 import { writeConfiguration } from "../backup/restored-configuration.ts";
 import { countsText } from "../backup/row-counts.ts";
 import { StagedBackup } from "../backup/staged-backup.ts";
 import { refuseUnusable } from "../config/refusals.ts";
-import { readConfig, type RunCommand } from "./command.ts";
+import { readConfig, type Invocation, type RunCommand } from "./command.ts";
 
 /** Restores a backup: first it is read to its end and checked, then the database changes. */
-export const restore: RunCommand = async ({ positionals: [file = ""], flags, options, environment }) => {
+export const restore: RunCommand = async (invocation) =>
+  namingFullDisk(async () => restoreBackup(invocation));
+
+async function restoreBackup({
+  positionals: [file = ""],
+  flags,
+  options,
+  environment,
+}: Invocation): Promise<void> {
   const unlocking = await unlockingOf({
     recipients: [],
     recipientFiles: [],
@@ -40,7 +49,7 @@ export const restore: RunCommand = async ({ positionals: [file = ""], flags, opt
   } finally {
     await staged.close();
   }
-};
+}
 
 function printContent(options: Options, { backup }: StagedBackup): void {
   const { header, configuration, key, rows } = backup;

@@ -79,7 +79,8 @@ class NodeSqliteDriver implements Driver {
     this.#connection?.exec("COMMIT");
   }
   async rollbackTransaction(): Promise<void> {
-    this.#connection?.exec("ROLLBACK");
+    // A full disk has ended the transaction already. A ROLLBACK then would hide that error.
+    if (this.#connection?.isInTransaction === true) this.#connection.exec("ROLLBACK");
   }
 
   async destroy(): Promise<void> {
@@ -95,6 +96,10 @@ class NodeSqliteConnection implements DatabaseConnection {
 
   constructor(database: DatabaseSync) {
     this.#database = database;
+  }
+
+  get isInTransaction(): boolean {
+    return this.#database.isTransaction;
   }
 
   exec(sql: string): void {
