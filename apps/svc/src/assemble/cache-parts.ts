@@ -206,6 +206,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     mirrors,
     queue: upstreamQueue,
     sharing,
+    policies,
     faults,
   });
   const filler = new MirrorFiller({
@@ -214,10 +215,11 @@ export function buildCache(settings: CacheSettings): CacheParts {
     background,
     idle,
     faults: mirrorFaults,
+    policies,
     sharing,
     stopping: stopping.signal,
   });
-  const missingObjects = new MissingObjectFetches(upstreamQueue, sharing);
+  const missingObjects = new MissingObjectFetches(upstreamQueue, sharing, policies);
   const objects = new MirrorResponses({
     mirrors,
     lookup,
@@ -298,6 +300,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
       source: tier?.mirrors.source,
       filler,
       background,
+      policies,
       reset,
       faults: mirrorFaults,
       work,

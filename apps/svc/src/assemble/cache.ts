@@ -83,6 +83,7 @@ export function assembleCache(options: CacheAssemblyOptions): CacheAssembly {
   });
   repositories.observe(
     (policy) => void parts.service.policyChanged(policy),
+    // A request may have begun between the purge of the data and the change of the list, and have stored its data.
     ({ owner, name }) => {
       parts.service.purge(owner, name).catch((error: unknown) => {
         logger.error({ err: error, cache_repo: `${owner}/${name}` }, "cached data could not be removed");

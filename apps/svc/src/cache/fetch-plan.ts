@@ -5,6 +5,7 @@ import type { ByteSource } from "../telemetry/metrics.ts";
 import type { UpstreamResponse } from "../upstream/upstream.ts";
 import type { ClientWait, WaitNotice } from "./admission/client-wait.ts";
 import type { CachedRepository } from "./cached-repository.ts";
+import { enabledPolicy, type CachePolicies } from "./policy.ts";
 import type { FetchReader } from "./coalescing/coalesced-fetch.ts";
 import type { StoredResponse } from "./responses/response-store.ts";
 
@@ -39,13 +40,31 @@ export interface FetchJob {
 /** A fetch whose client waits for its response. */
 export interface WaitingJob extends FetchJob {
   readonly wait: ClientWait;
+  /** Generation of the repository at the decision about the request. If it was raised since, nothing may be stored. */
+  readonly generation: number;
 }
 
 /** The parts of a fetch that bring its objects into the mirror. */
 export type FillJob = Pick<
-  FetchJob,
-  "client" | "repository" | "format" | "fetch" | "wantedRefs" | "upstream"
+  WaitingJob,
+  "client" | "repository" | "format" | "fetch" | "wantedRefs" | "upstream" | "generation"
 >;
+
+/** The repository was removed from the list, disabled or purged since the decision about the request. */
+export class RepositoryRemoved extends Error {
+  constructor() {
+    super("the repository was removed, disabled or purged during the request");
+    this.name = "RepositoryRemoved";
+  }
+}
+
+/** Whether objects may still be fetched and stored for a request. */
+export function mayStore(
+  { repository, generation }: Pick<FillJob, "repository" | "generation">,
+  policies: Pick<CachePolicies, "find">,
+): boolean {
+  return generation === repository.generation && enabledPolicy(policies, repository.id) !== undefined;
+}
 
 /** The code host refused the caller while its response was prepared. */
 export class AccessEnded extends Error {

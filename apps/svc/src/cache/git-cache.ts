@@ -56,7 +56,8 @@ export class GitCache {
     const { client, fetch } = job;
     const beginning = fetch !== undefined && canKeepAlive(fetch) ? PACKFILE : undefined;
     const wait = new ClientWait({ since: this.#parts.clock.monotonic(), client, beginning });
-    const served = this.#confirmed({ ...job, wait });
+    const { generation } = job.repository;
+    const served = this.#confirmed({ ...job, wait, generation });
     const over = served.then(
       () => undefined,
       () => undefined,
@@ -147,7 +148,7 @@ export class GitCache {
           if (file === "failed") broken = true;
           else if (file !== undefined) {
             const looks = clock.monotonic() >= repository.looksAgainAt;
-            const used = looks ? storedFills?.behind(job, key, file) : undefined;
+            const used = looks ? storedFills?.behind({ ...job, generation }, key, file) : undefined;
             return { plan: { kind: "file", file: used ?? file }, confirm: true };
           }
         }
@@ -165,7 +166,15 @@ export class GitCache {
           continue;
         }
       }
-      const led = await lead.run({ job, key, shared, broken, mayRead, insteadOf, deadline });
+      const led = await lead.run({
+        job: { ...job, generation },
+        key,
+        shared,
+        broken,
+        mayRead,
+        insteadOf,
+        deadline,
+      });
       if ("plan" in led) return led;
       insteadOf = led.shared;
     }

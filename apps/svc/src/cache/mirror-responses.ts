@@ -181,17 +181,18 @@ export class MirrorResponses implements ObjectLookup {
 
   /** The response when the mirror has the packs that other instances share. */
   async #afterRefresh(
-    job: WaitingJob,
+    before: WaitingJob,
     request: MirrorRequest,
     refreshed: Promise<boolean>,
     signal: AbortSignal,
     waitMs: number,
   ): Promise<MirrorOutcome> {
-    const { repository } = job;
+    const { repository } = before;
     const { identity } = repository.tips;
     const hydrated = await refreshed;
     // If the bucket showed a higher epoch, the mirror has only what came after that purge.
     if (identity !== repository.tips.identity) return { kind: "none" };
+    const job = { ...before, generation: repository.generation };
     let attempt: MirrorAttempt;
     try {
       const found = hydrated
@@ -278,6 +279,7 @@ export class MirrorResponses implements ObjectLookup {
         return leads ? { kind: "relay", response: outcome.response } : { kind: "none" };
       }
       if (outcome.kind === "unrelated") return { kind: "unrelated" };
+      if (outcome.kind === "removed") return { kind: "none" };
       if (generation !== repository.generation || identity !== repository.tips.identity)
         return { kind: "none" };
       // Objects of another fill were not given to this request.

@@ -25,6 +25,15 @@ export interface CachePolicies {
   all(): readonly CachePolicy[];
 }
 
+/** Settings of a repository that is listed and enabled. Only its data may be fetched for the cache, and stored. */
+export function enabledPolicy(
+  policies: Pick<CachePolicies, "find">,
+  { owner, name }: { readonly owner: string; readonly name: string },
+): CachePolicy | undefined {
+  const policy = policies.find(owner, name);
+  return policy?.enabled === true ? policy : undefined;
+}
+
 /** Data of a repository in the bucket, as far as this process knows, and data that waits for its upload. */
 export interface BucketFigures {
   /** Bytes of all objects that this service can use. Undefined: not known, because the store did not answer yet. */

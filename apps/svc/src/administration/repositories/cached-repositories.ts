@@ -38,7 +38,7 @@ export class CachedRepositories implements CachePolicies {
   #byId = new Map<string, CachedRepositoryRecord>();
   #byKey = new Map<string, CachePolicy>();
   #changed: (policy: CachePolicy) => void = () => undefined;
-  #removed: (policy: CachePolicy) => void = () => undefined;
+  #ended: (policy: CachePolicy) => void = () => undefined;
   /** Counts the changes made here, so that a list that was read before one does not undo it. */
   #changes = 0;
 
@@ -53,10 +53,10 @@ export class CachedRepositories implements CachePolicies {
     return repositories;
   }
 
-  /** Sets the observers of changed records, also of other instances, and of records that another instance removed. */
-  observe(changed: (policy: CachePolicy) => void, removed?: (policy: CachePolicy) => void): void {
+  /** Sets the observers of changed records, and of records that were disabled or removed. Other instances count too. */
+  observe(changed: (policy: CachePolicy) => void, ended?: (policy: CachePolicy) => void): void {
     this.#changed = changed;
-    if (removed !== undefined) this.#removed = removed;
+    if (ended !== undefined) this.#ended = ended;
   }
 
   /** Reads the changes of other instances. @throws SvcError `database_unavailable` */
@@ -66,11 +66,14 @@ export class CachedRepositories implements CachePolicies {
     // Changes made here come in between rarely. Without them the list that was read is the current one.
     while (!(await this.#reload()));
     for (const [id, record] of this.#byId) {
+      const former = before.get(id);
       const version = known.get(id);
-      if (version !== undefined && version !== record.version) this.#changed(policyOf(record));
+      if (version === undefined || version === record.version) continue;
+      this.#changed(policyOf(record));
+      if (former?.enabled === true && !record.enabled) this.#ended(policyOf(record));
     }
     for (const [id, record] of before) {
-      if (known.has(id) && !this.#byId.has(id)) this.#removed(policyOf(record));
+      if (known.has(id) && !this.#byId.has(id)) this.#ended(policyOf(record));
     }
   }
 
@@ -125,6 +128,7 @@ export class CachedRepositories implements CachePolicies {
       if (await this.#store.update(after)) {
         this.#remember(after);
         this.#changed(policyOf(after));
+        if (before.enabled && !after.enabled) this.#ended(policyOf(after));
         return after;
       }
       // Another instance changed the record first. Read again, and once more if this instance changed one in between.
@@ -141,6 +145,7 @@ export class CachedRepositories implements CachePolicies {
     this.#changes++;
     this.#byId.delete(id);
     this.#byKey.delete(keyOf(record.owner, record.name));
+    this.#ended(policyOf(record));
     return record;
   }
 

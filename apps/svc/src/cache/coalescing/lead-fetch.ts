@@ -108,7 +108,6 @@ export class LeadFetch {
     const { mirror, metrics, reset } = this.#parts;
     const { job } = task;
     const startedAt = performance.now();
-    const { generation } = job.repository;
     const own = await mirror.respond(job, led.fetch.signal, this.#left(task));
     const settled = await this.#settle(job, own, led);
     switch (settled.kind) {
@@ -121,7 +120,7 @@ export class LeadFetch {
         const confirm = settled.keptAlive !== true;
         const source = settled.hydrated === true || reads ? "object" : "pack";
         const made = { chunks: settled.chunks, result, source, confirm, startedAt } as const;
-        return await this.#beginFromMirror(task, led, made, generation);
+        return await this.#beginFromMirror(task, led, made);
       }
       case "relay":
         return relayed(led, settled.response, () => undefined);
@@ -129,11 +128,14 @@ export class LeadFetch {
         return this.#turnedAway(task, led);
       case "unrelated":
         await reset.startAnew(job.repository);
-        return await this.#fromUpstream(task, led, job.repository.generation);
+        return await this.#fromUpstream(
+          { ...task, job: { ...job, generation: job.repository.generation } },
+          led,
+        );
       case "failed":
-        return await this.#fromUpstream({ ...task, broken: true }, led, generation);
+        return await this.#fromUpstream({ ...task, broken: true }, led);
       default:
-        return await this.#fromUpstream(task, led, generation);
+        return await this.#fromUpstream(task, led);
     }
   }
 
@@ -154,14 +156,9 @@ export class LeadFetch {
     if (await late) await this.#parts.reset.startAnew(repository);
   }
 
-  async #beginFromMirror(
-    { job, key }: LeadTask,
-    led: LedFetch,
-    made: MirrorResponse,
-    generation: number,
-  ): Promise<PlannedFetch> {
+  async #beginFromMirror({ job, key }: LeadTask, led: LedFetch, made: MirrorResponse): Promise<PlannedFetch> {
     const { recorder, background, metrics, mirrorFaults } = this.#parts;
-    const { repository, wantedRefs } = job;
+    const { repository, wantedRefs, generation } = job;
     const pending = await recorder.begin(repository, key);
     const { chunks, result, source, confirm, startedAt } = made;
     const record = async (): Promise<void> => {
@@ -188,14 +185,14 @@ export class LeadFetch {
   }
 
   /** Fetches the response from the code host, unless another instance does, and this one can get it from there. */
-  async #fromUpstream(task: LeadTask, led: LedFetch, generation: number): Promise<PlannedFetch | LookAgain> {
+  async #fromUpstream(task: LeadTask, led: LedFetch): Promise<PlannedFetch | LookAgain> {
     const turn = await this.#turn(task, led);
     if (turn.kind === "here") return leftFor(led, turn.fence);
     const forAll = turn.kind === "lead" ? new TransferForAll(led.fetch, turn.fetch) : undefined;
     using late = new LateShare(turn.kind === "alone" ? turn.late : undefined);
     let hasBegun = false;
     try {
-      const planned = await this.#fetch(task, led, generation, { forAll, late });
+      const planned = await this.#fetch(task, led, { forAll, late });
       hasBegun = "plan" in planned && planned.plan.kind === "lead";
       return planned;
     } finally {
@@ -224,13 +221,14 @@ export class LeadFetch {
   async #fetch(
     task: LeadTask,
     led: LedFetch,
-    generation: number,
     { forAll, late }: { readonly forAll: TransferForAll | undefined; readonly late: LateShare },
   ): Promise<PlannedFetch | LookAgain> {
     const { job } = task;
     const place = await this.#place(task, led, late.signal);
     if (place === "over") return leftFor(led, late.fence);
     if (place === undefined) return this.#turnedAway(task, led);
+    // A purge while the request waited does not matter: what the code host sends from now on is newer.
+    const filling = { ...job, generation: job.repository.generation };
     try {
       const response = await job.upstream.fetch(job.body, AbortSignal.any([led.fetch.signal, late.signal]));
       late.end();
@@ -241,7 +239,7 @@ export class LeadFetch {
       }
       if (!isUploadPackResult(response)) return relayed(led, response, () => place.release());
       const chunks = forAll?.chunks(response.chunks, lengthOf(response)) ?? response.chunks;
-      return await this.#beginFromUpstream(task, led, { chunks, place, generation, forAll });
+      return await this.#beginFromUpstream(task, led, { chunks, place, forAll, filling });
     } catch (error) {
       place.release();
       if (late.fence === undefined) throw error;
@@ -278,13 +276,14 @@ export class LeadFetch {
     response: {
       readonly chunks: AsyncIterable<Buffer>;
       readonly place: Place;
-      readonly generation: number;
+      /** The job as it was when the request was sent. */
+      readonly filling: WaitingJob;
       readonly forAll: TransferForAll | undefined;
     },
   ): Promise<PlannedFetch> {
     const { recorder, background, filler, fills } = this.#parts;
-    const { repository, wantedRefs } = job;
-    const { place, generation, forAll } = response;
+    const { repository, wantedRefs, generation } = job;
+    const { place, forAll, filling } = response;
     const chunks = counted(response.chunks, place);
     const { fetch, check } = led;
     const pending = await recorder.begin(repository, key);
@@ -294,11 +293,11 @@ export class LeadFetch {
       const both = Promise.all([recorded.promise, fills.begun(repository, work)]);
       background.start(
         both.then(async ([stored]) => {
-          if (stored && fill?.selfContained === true) await this.#refer(job, key, generation);
+          if (stored && fill?.selfContained === true) await this.#refer(job, key);
         }),
       );
     };
-    const fill = broken ? undefined : filler.fillBehind(job, fetch, isStored, begun);
+    const fill = broken ? undefined : filler.fillBehind(filling, fetch, isStored, begun);
     const record = async (): Promise<void> => {
       const isRepeatable = false;
       const recording = { repository, key, generation, wantedRefs, led, chunks, pending, isRepeatable };
@@ -328,7 +327,7 @@ export class LeadFetch {
   }
 
   /** After the fill the mirror has the pack of the response, too: one copy is enough until the response is used again. */
-  async #refer({ repository, format }: FetchJob, key: string | undefined, generation: number): Promise<void> {
+  async #refer({ repository, format, generation }: WaitingJob, key: string | undefined): Promise<void> {
     if (key === undefined || generation !== repository.generation || repository.isReused(key)) return;
     await this.#parts.responses.refer(repository.id, key, format);
   }

@@ -11,7 +11,8 @@ import type { Place } from "../admission/fair-queue.ts";
 import { upstreamWork } from "../admission/places.ts";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
-import type { FillJob } from "../fetch-plan.ts";
+import { RepositoryRemoved, mayStore, type FillJob } from "../fetch-plan.ts";
+import type { CachePolicies } from "../policy.ts";
 import type { FetchSharing } from "../fetch-sharing.ts";
 import { SURVEYED_PREFIXES, shareHistory, type MissingWants, type Mirror } from "@devplat/git-mirror";
 import { packBytes } from "./pack-stream.ts";
@@ -28,11 +29,13 @@ export const MAX_ERROR_BYTES = 64 * 1024;
  * - `unrelated`: the mirror has them, and they share no history with its older objects.
  * - `refused`: the code host's response is for the caller whose credential was used.
  * - `busy`: the limit gave no turn in time.
+ * - `removed`: the repository was removed, disabled or purged since the request.
  */
 export type MissingObjectFetchOutcome =
   | { readonly kind: "filled"; readonly fetched: boolean; readonly shared: boolean }
   | { readonly kind: "unrelated" }
   | { readonly kind: "busy" }
+  | { readonly kind: "removed" }
   | { readonly kind: "refused"; readonly response: UpstreamResponse };
 
 /** A running fetch of objects that the mirror lacks. */
@@ -69,12 +72,14 @@ export class ResponseBroken extends Error {}
 export class MissingObjectFetches {
   readonly #queue: AdmissionQueue;
   readonly #sharing: FetchSharing | undefined;
+  readonly #policies: CachePolicies;
   readonly #running = new Map<string, MissingObjectFetch>();
 
   /** @param sharing undefined: each instance fetches for itself */
-  constructor(queue: AdmissionQueue, sharing: FetchSharing | undefined) {
+  constructor(queue: AdmissionQueue, sharing: FetchSharing | undefined, policies: CachePolicies) {
     this.#queue = queue;
     this.#sharing = sharing;
+    this.#policies = policies;
   }
 
   /** The running fetch of the same objects, if another request started one. */
@@ -108,6 +113,9 @@ export class MissingObjectFetches {
     const { signal } = new AbortController();
     const turn = await this.#sharing?.objects(repository.id, subjectOf(wants), { signal, onBegun: begun });
     const forAll = turn?.kind === "lead" ? turn.fetch : undefined;
+    const requireStorable = (): void => {
+      if (!mayStore(job, this.#policies)) throw new RepositoryRemoved();
+    };
     const shared = turn?.kind === "here";
     let received = 0;
     const before = [...view.refs.values()].map(({ oid }) => oid);
@@ -122,6 +130,7 @@ export class MissingObjectFetches {
         waitMs,
       ));
       if (taken === undefined) throw new NoTurn();
+      requireStorable();
       const response = await job.upstream
         .fetch(requestFor(wants, refs, format), signal)
         .catch((cause: unknown) => {
@@ -135,12 +144,14 @@ export class MissingObjectFetches {
       });
     };
     try {
+      requireStorable();
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
       // Opens nothing if another instance has fetched the objects.
       await mirror.receive({ open, format, wants, shown: tips.refs.values(), covered });
       forAll?.complete();
     } catch (error) {
       forAll?.giveUp();
+      if (!mayStore(job, this.#policies)) return { kind: "removed" };
       if (error instanceof NoTurn) return { kind: "busy" };
       if (error instanceof FetchRefused) return { kind: "refused", response: error.response };
       // The mirror was checked before, so the fault is in the received pack. The mirror must not be repaired for it.
@@ -168,8 +179,8 @@ export function subjectOf(wants: readonly string[]): string {
   return wants.toSorted().join(" ");
 }
 
-function keyOf({ repository }: FillJob, { wants }: MissingWants): string {
-  const identity = `${repository.generation}.${repository.tips.identity}`;
+function keyOf({ repository, generation }: FillJob, { wants }: MissingWants): string {
+  const identity = `${generation}.${repository.tips.identity}`;
   return `${repository.id.key}#${identity} ${subjectOf(wants)}`;
 }
 

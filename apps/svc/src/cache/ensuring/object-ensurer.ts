@@ -10,7 +10,8 @@ import {
   ResponseBroken,
   type MissingObjectFetches,
 } from "../coalescing/missing-object-fetch.ts";
-import type { FetchJob, FillJob } from "../fetch-plan.ts";
+import { mayStore, type FetchJob, type FillJob } from "../fetch-plan.ts";
+import { enabledPolicy, type CachePolicies } from "../policy.ts";
 import type { BackgroundFills } from "../filling/background-fill.ts";
 import type { MirrorFiller } from "../filling/mirror-filler.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
@@ -23,7 +24,8 @@ const MAX_FETCHES = 3;
 const LOOK_MS = 500;
 
 /** A fetch without haves whose objects the mirror must be able to send. */
-export type EnsureJob = FillJob & Pick<FetchJob, "gone"> & { readonly fetch: NonNullable<FetchJob["fetch"]> };
+export type EnsureJob = Omit<FillJob, "generation"> &
+  Pick<FetchJob, "gone"> & { readonly fetch: NonNullable<FetchJob["fetch"]> };
 
 /**
  * Result of ensuring objects.
@@ -31,12 +33,15 @@ export type EnsureJob = FillJob & Pick<FetchJob, "gone"> & { readonly fetch: Non
  * - `pending`: the time is over, and the fetch goes on. `gone`: the client left, and the fetch goes on.
  * - `refused`: the code host's response to a fetch with the caller's credential.
  * - `busy`: the limit of fetches gave no turn in time.
+ * - `removed`: the repository was removed from the list, or disabled.
  * - `too_big`: the repository is larger than `cache.fill_max_mb`. `failed`: the objects cannot be stored.
  */
 export type EnsureResult =
   | { readonly kind: "ready"; readonly fetched: boolean }
-  | { readonly kind: "pending" | "gone" | "busy" | "too_big" | "failed" }
+  | { readonly kind: "pending" | "gone" | "busy" | "removed" | "too_big" | "failed" }
   | { readonly kind: "refused"; readonly response: UpstreamResponse };
+
+type BoundJob = EnsureJob & FillJob;
 
 type Attempt = Exclude<EnsureResult, { kind: "pending" | "gone" }>;
 
@@ -49,6 +54,7 @@ export interface ObjectEnsurerParts {
   readonly source: MirrorSource | undefined;
   readonly filler: Pick<MirrorFiller, "behindTransfer">;
   readonly background: BackgroundFills;
+  readonly policies: Pick<CachePolicies, "find">;
   readonly reset: Pick<RepositoryReset, "startAnew">;
   readonly faults: MirrorFaults;
   readonly work: BackgroundWork;
@@ -75,7 +81,7 @@ export class ObjectEnsurer {
    */
   async ensure(job: EnsureJob, waitMs: number): Promise<EnsureResult> {
     const { repository, gone } = job;
-    const { threads, clock } = this.#parts;
+    const { threads, policies, clock } = this.#parts;
     if (!isStorable(repository.id)) return { kind: "failed" };
     const deadline = clock.monotonic() + waitMs;
     const left = Promise.withResolvers<EnsureResult>();
@@ -91,7 +97,10 @@ export class ObjectEnsurer {
         // The threads of a fill do not give way to other programs while a caller waits for it.
         const waited = within(Promise.race([attempt, left.promise]), restMs);
         const result = await threads.urgency.during(waited);
+        if (enabledPolicy(policies, repository.id) === undefined) return { kind: "removed" };
         if (result === undefined) return { kind: "pending" };
+        // The data was purged during the attempt, and the repository is still or again in the list.
+        if (result.kind === "removed") continue;
         // A refusal is for the caller whose credential was used.
         if (result.kind !== "refused" || running === undefined) return result;
       }
@@ -113,9 +122,9 @@ export class ObjectEnsurer {
     return attempt;
   }
 
-  async #attempt(job: EnsureJob): Promise<Attempt> {
-    const { repository } = job;
-    const { generation } = repository;
+  async #attempt(unbound: EnsureJob): Promise<Attempt> {
+    const { repository } = unbound;
+    let job = { ...unbound, generation: repository.generation };
     let { source } = this.#parts;
     try {
       for (let fetches = 0; fetches <= MAX_FETCHES; fetches++) {
@@ -124,22 +133,24 @@ export class ObjectEnsurer {
           if (found !== "empty") found.view.release();
           await source.refresh(repository.id, Infinity);
           source = undefined;
+          // The bucket may have shown a higher epoch.
+          job = { ...job, generation: repository.generation };
           found = await this.#look(job);
         }
         if (found === "here") return { kind: "ready", fetched: fetches > 0 };
         const result = found === "empty" ? await this.#fill(job) : await this.#fetch(job, found);
         if (result !== undefined) return result;
       }
-      return { kind: "failed" };
+      return mayStore(job, this.#parts.policies) ? { kind: "failed" } : { kind: "removed" };
     } catch (error) {
+      if (!mayStore(job, this.#parts.policies)) return { kind: "removed" };
       if (error instanceof RequestFailed && error.cause instanceof GitError) throw error.cause;
       if (error instanceof GitError) throw error;
       if (error instanceof ResponseBroken) {
         const message = "the code host's response broke off; try again";
         throw new GitError("upstream_unreachable", 502, message, { cause: error });
       }
-      // A fill of data that is being removed is expected to fail.
-      if (generation === repository.generation) await this.#parts.faults.failed(repository, error);
+      await this.#parts.faults.failed(repository, error);
       return { kind: "failed" };
     }
   }
@@ -161,7 +172,7 @@ export class ObjectEnsurer {
   }
 
   /** @returns undefined: the mirror must be checked again */
-  async #fill(job: EnsureJob): Promise<Attempt | undefined> {
+  async #fill(job: BoundJob): Promise<Attempt | undefined> {
     const { filler, background } = this.#parts;
     if (await filler.behindTransfer(job.repository)) return undefined;
     const result = await background.filled(job);
@@ -180,15 +191,14 @@ export class ObjectEnsurer {
   }
 
   /** @returns undefined: the mirror must be checked again */
-  async #fetch(job: EnsureJob, missing: MissingWants): Promise<Attempt | undefined> {
+  async #fetch(job: BoundJob, missing: MissingWants): Promise<Attempt | undefined> {
     const { missingObjects, mirrors, reset, queueMs } = this.#parts;
-    const { repository } = job;
-    const { generation } = repository;
+    const { repository, generation } = job;
     try {
       const running = missingObjects.running(job, missing);
       const fetching = running ?? missingObjects.fetch(job, missing, mirrors.of(repository.id), queueMs);
       const outcome = await fetching.outcome;
-      if (outcome.kind === "busy") return { kind: "busy" };
+      if (outcome.kind === "busy" || outcome.kind === "removed") return { kind: outcome.kind };
       if (outcome.kind === "refused") return running === undefined ? outcome : undefined;
       if (outcome.kind === "unrelated" && generation === repository.generation) {
         await reset.startAnew(repository);

@@ -3,7 +3,8 @@ import { FetchRefused, MAX_ERROR_BYTES, packOf, requestFor } from "../coalescing
 import type { FaultLog } from "../fault-log.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
-import type { FillJob } from "../fetch-plan.ts";
+import { RepositoryRemoved, mayStore, type FillJob } from "../fetch-plan.ts";
+import type { CachePolicies } from "../policy.ts";
 import type { FetchForAll, FetchSharing } from "../fetch-sharing.ts";
 import type { Mirrors } from "@devplat/git-mirror";
 import type { AdmissionQueue } from "../admission/admission-queue.ts";
@@ -25,11 +26,12 @@ class TooBig extends Error {}
 /**
  * Result of a fill.
  * - `busy`: no turn came in time. `too_big`: the pack is larger than `cache.fill_max_mb`.
+ * - `removed`: the repository was removed, disabled or purged since the request.
  * - `refused`: the code host's response, which has no pack. It is for the caller whose credential was used.
  */
 export type FillResult =
   | { readonly kind: "ended" }
-  | { readonly kind: "busy" | "too_big" }
+  | { readonly kind: "busy" | "too_big" | "removed" }
   | { readonly kind: "refused"; readonly response: UpstreamResponse }
   | { readonly kind: "failed"; readonly error: unknown };
 
@@ -51,6 +53,7 @@ export class BackgroundFills {
   readonly #mirrors: Mirrors;
   readonly #queue: AdmissionQueue;
   readonly #sharing: FetchSharing | undefined;
+  readonly #policies: CachePolicies;
   readonly #faults: FaultLog;
   readonly #running = new Map<string, Promise<FillResult>>();
   /** Repositories that are too large, and the generation of their data. */
@@ -62,6 +65,7 @@ export class BackgroundFills {
     mirrors,
     queue,
     sharing,
+    policies,
     faults,
   }: {
     readonly options: BackgroundFillOptions;
@@ -69,12 +73,14 @@ export class BackgroundFills {
     readonly queue: AdmissionQueue;
     /** Undefined: each instance fills its mirror for itself. */
     readonly sharing: FetchSharing | undefined;
+    readonly policies: CachePolicies;
     readonly faults: FaultLog;
   }) {
     this.#options = options;
     this.#mirrors = mirrors;
     this.#queue = queue;
     this.#sharing = sharing;
+    this.#policies = policies;
     this.#faults = faults;
   }
 
@@ -89,7 +95,8 @@ export class BackgroundFills {
     const { key } = repository.id;
     for (let running; (running = this.#running.get(key)) !== undefined;) {
       const result = await running;
-      if (result.kind !== "refused") return result;
+      // The other request may be older than a removal of the data.
+      if (result.kind !== "refused" && result.kind !== "removed") return result;
     }
     if (this.#tooBig.get(repository) === repository.generation) return { kind: "too_big" };
     if (this.#ended.signal.aborted) return { kind: "failed", error: this.#ended.signal.reason };
@@ -100,7 +107,6 @@ export class BackgroundFills {
 
   async #run(job: FillJob): Promise<FillResult> {
     const { repository } = job;
-    const { generation } = repository;
     const { signal } = this.#ended;
     let place: Place | undefined;
     let forAll: FetchForAll | undefined;
@@ -118,10 +124,9 @@ export class BackgroundFills {
       forAll = undefined;
       return { kind: "ended" };
     } catch (error) {
-      if (error instanceof TooBig) this.#tooBig.set(repository, generation);
-      if (generation === repository.generation && !signal.aborted) {
-        this.#faults.once(repository, error, "a repository cannot be stored ahead");
-      }
+      if (!mayStore(job, this.#policies)) return { kind: "removed" };
+      if (error instanceof TooBig) this.#tooBig.set(repository, job.generation);
+      if (!signal.aborted) this.#faults.once(repository, error, "a repository cannot be stored ahead");
       if (error instanceof TooBig) return { kind: "too_big" };
       if (error instanceof FetchRefused) return { kind: "refused", response: error.response };
       return { kind: "failed", error };
@@ -138,7 +143,9 @@ export class BackgroundFills {
 
   async #fill(job: FillJob, place: Place, forAll: FetchForAll | undefined): Promise<void> {
     const { repository, format, fetch } = job;
+    // Taken before the check: the removal of the data ends all fills of this mirror.
     const mirror = this.#mirrors.of(repository.id);
+    this.#requireStorable(job);
     const view = await mirror.view(format);
     view?.release();
     if (view !== undefined || fetch === undefined) return;
@@ -153,7 +160,9 @@ export class BackgroundFills {
     }
     const { signal } = this.#ended;
     let received = 0;
+    this.#requireStorable(job);
     const open = async (): Promise<AsyncIterable<Buffer>> => {
+      this.#requireStorable(job);
       const response = await job.upstream.fetch(requestFor([...wants], new Map(), format), signal);
       if (!isUploadPackResult(response)) {
         throw new FetchRefused(withBody(response, await response.read(MAX_ERROR_BYTES)));
@@ -168,6 +177,11 @@ export class BackgroundFills {
     };
     const shown = repository.tips.recent().refs.values();
     await mirror.receive({ open, format, wants: [...wants], shown, ifEmpty: true });
+  }
+
+  /** @throws RepositoryRemoved */
+  #requireStorable(job: FillJob): void {
+    if (!mayStore(job, this.#policies)) throw new RepositoryRemoved();
   }
 }
 

@@ -5,8 +5,9 @@ import type { CachedRepository } from "../cached-repository.ts";
 import type { CoalescedFetch } from "../coalescing/coalesced-fetch.ts";
 import { within } from "../coalescing/keep-alive.ts";
 import { fetchChunks, packBytes } from "../coalescing/pack-stream.ts";
-import type { FetchJob } from "../fetch-plan.ts";
+import { mayStore, type FetchJob, type FillJob } from "../fetch-plan.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
+import type { CachePolicies } from "../policy.ts";
 import type { FetchForAll, FetchSharing } from "../fetch-sharing.ts";
 import { FILL_SUBJECT, type BackgroundFills } from "./background-fill.ts";
 import { FillBehind, type CompleteResponse, type FillSource } from "./fill-behind.ts";
@@ -21,6 +22,7 @@ export interface MirrorFillerParts {
   readonly background: BackgroundFills;
   readonly idle: IdleDetector;
   readonly faults: MirrorFaults;
+  readonly policies: CachePolicies;
   /** Undefined: each instance fills its mirror for itself. */
   readonly sharing: FetchSharing | undefined;
   /** Fires when the service stops. */
@@ -93,14 +95,13 @@ export class MirrorFiller {
    * @returns undefined if no fill is possible
    */
   fillBehind(
-    job: FetchJob,
+    job: FillJob,
     transfer: CoalescedFetch,
     isStored: boolean,
     begun: (work: Promise<void>) => void,
   ): FillBehind | undefined {
     const { repository, fetch } = job;
     if (fetch === undefined || !isStorable(repository.id)) return undefined;
-    const { generation } = repository;
     const { key } = repository.id;
     const selfContained = isStored && isSelfContained(fetch);
     const forAll = selfContained ? this.#leadFill(repository) : undefined;
@@ -108,7 +109,7 @@ export class MirrorFiller {
       transfer,
       selfContained,
       fill: async (source) => {
-        const work = this.#fill(job, fetch, source, generation);
+        const work = this.#fill(job, fetch, source);
         begun(work);
         await this.#finish(key, work, source?.isHere === true);
       },
@@ -146,11 +147,11 @@ export class MirrorFiller {
   }
 
   /** Fills an empty mirror from a stored response, unless a transfer of the repository is running. Never rejects. */
-  async fillFrom(job: FetchJob, file: CompleteResponse): Promise<void> {
+  async fillFrom(job: FillJob, file: CompleteResponse): Promise<void> {
     const { repository, fetch } = job;
     const { key } = repository.id;
     if (fetch === undefined || this.#starts.done(key) !== undefined) return;
-    const work = this.#fill(job, fetch, { kind: "file", file, isHere: true }, repository.generation);
+    const work = this.#fill(job, fetch, { kind: "file", file, isHere: true });
     await this.#finish(key, work, true);
   }
 
@@ -161,9 +162,10 @@ export class MirrorFiller {
     if (this.#finishing.get(key) === work) this.#finishing.delete(key);
   }
 
-  async #fill(job: FetchJob, fetch: FetchRequest, source: FillSource, generation: number): Promise<void> {
+  async #fill(job: FillJob, fetch: FetchRequest, source: FillSource): Promise<void> {
     const { repository } = job;
-    if (this.#parts.stopping.aborted || generation !== repository.generation) {
+    const { stopping, policies } = this.#parts;
+    if (stopping.aborted || !mayStore(job, policies)) {
       if (source?.kind === "transfer") source.reader.leave();
       return;
     }
@@ -172,26 +174,24 @@ export class MirrorFiller {
     else await this.#fillFrom(job, fetch, source);
   }
 
-  async #fillFrom(
-    { repository, format }: FetchJob,
-    fetch: FetchRequest,
-    source: NonNullable<FillSource>,
-  ): Promise<void> {
-    const { generation } = repository;
+  async #fillFrom(job: FillJob, fetch: FetchRequest, source: NonNullable<FillSource>): Promise<void> {
+    const { repository, format } = job;
+    const { policies } = this.#parts;
     const { kind, isHere: isLocal } = source;
     const chunks = kind === "file" ? source.file.chunks() : fetchChunks(source.reader);
     try {
+      // Taken before the check: the removal of the data ends all fills of this mirror.
       const mirror = this.#parts.mirrors.of(repository.id);
       const view = await mirror.view(format);
       view?.release();
-      if (view !== undefined || generation !== repository.generation) return;
+      if (view !== undefined || !mayStore(job, policies)) return;
       const tips = repository.tips.recent();
       const open = (): Promise<AsyncIterable<Buffer>> => Promise.resolve(packBytes(chunks));
       const shown = tips.refs.values();
       await mirror.receive({ open, format, wants: fetch.wants, shown, ifEmpty: true, isLocal });
     } catch (error) {
       // A fill of data that is being removed is expected to fail.
-      if (generation !== repository.generation) return;
+      if (!mayStore(job, policies)) return;
       this.#parts.faults.once(repository, error, "the objects of a response cannot be stored");
     } finally {
       if (source.kind === "transfer") source.reader.leave();

@@ -1,7 +1,7 @@
 import type { Mirrors } from "@devplat/git-mirror";
 import type { Clock } from "@devplat/base";
 import type { BackgroundWork } from "../background-work.ts";
-import type { FetchJob } from "../fetch-plan.ts";
+import type { FillJob } from "../fetch-plan.ts";
 import type { LocalResponseStore, ResponseContent, StoredResponse } from "../responses/response-store.ts";
 import type { CompleteResponse } from "./fill-behind.ts";
 import type { FillWatch } from "./fill-watch.ts";
@@ -37,24 +37,23 @@ export class StoredFills {
    *
    * @returns the response. When it is closed, and the mirror is empty, a fill from it starts
    */
-  behind(job: FetchJob, key: string, response: StoredResponse): StoredResponse {
+  behind(job: FillJob, key: string, response: StoredResponse): StoredResponse {
     const { repository } = job;
     const { filler, clock } = this.#parts;
     if (!filler.canFillFrom(job)) return response;
     repository.looksAgainAt = clock.monotonic() + LOOK_INTERVAL_MS;
-    const { generation } = repository;
     return {
       ...response,
       close: async () => {
         await response.close();
-        this.#parts.work.start(this.#fill(job, key, generation));
+        this.#parts.work.start(this.#fill(job, key));
       },
     };
   }
 
-  async #fill(job: FetchJob, key: string, generation: number): Promise<void> {
+  async #fill(job: FillJob, key: string): Promise<void> {
     const { mirrors, responses, filler, fills } = this.#parts;
-    const { repository } = job;
+    const { repository, generation } = job;
     const { id } = repository;
     if (!(await mirrors.of(id).isEmpty()) || generation !== repository.generation) return;
     const content = await responses.content(id, key).catch(() => undefined);

@@ -5,7 +5,7 @@ import type { CachedRepository } from "../cached-repository.ts";
 import type { FetchOutcome } from "../coalescing/coalesced-fetch.ts";
 import type { LedFetch } from "../coalescing/coalesced-fetches.ts";
 import type { FaultLog } from "../fault-log.ts";
-import { responseLimit, type CachePolicies } from "../policy.ts";
+import { enabledPolicy, responseLimit, type CachePolicies } from "../policy.ts";
 import type { PendingResponse, ResponseStore } from "./response-store.ts";
 
 /** Key of a response that is only read while it is written. */
@@ -82,8 +82,8 @@ export class ResponseRecorder {
     }
     const isSame = generation === repository.generation && areSameRefs(wantedRefs, led.check.wantedRefs);
     const isKept = key !== undefined && (!isRepeatable || repository.isReused(key));
-    // The repository may have been removed from the list during the fetch.
-    const policy = this.#parts.policies.find(repository.id.owner, repository.id.name);
+    // The repository may have been removed from the list or disabled during the fetch.
+    const policy = enabledPolicy(this.#parts.policies, repository.id);
     const isReadable = isKept && outcome.storable && isSame && policy !== undefined;
     const stored = isReadable && outcome.bytes <= responseLimit(policy);
     if (stored) await this.#commit(repository, pending, led);

@@ -163,6 +163,8 @@ export class EnsureCommand {
         return { kind: "gone" };
       case "refused":
         return this.#refused({ kind: "refused", response: result.response });
+      case "removed":
+        return notFound("The repository was removed from the list, or disabled, during the request");
       case "busy": {
         const detail = "Too many fetches from the code host are waiting";
         const headers = { "Retry-After": RETRY_AFTER_SECONDS };
@@ -228,9 +230,14 @@ function sendState(context: RequestContext, status: 200 | 202): void {
 }
 
 function notCached(isListed: boolean): Answer {
-  const detail = isListed
-    ? "Caching of this repository is disabled"
-    : "This repository is not in the list of cached repositories";
+  return notFound(
+    isListed
+      ? "Caching of this repository is disabled"
+      : "This repository is not in the list of cached repositories",
+  );
+}
+
+function notFound(detail: string): Answer {
   return { kind: "problem", outcome: "rejected", problem: { code: "not_found", detail } };
 }
 
