@@ -288,4 +288,14 @@ describe("X-Svc-Cache, svc_cache_request_total and cache_state [svc 5.9]", { tim
       if (row.counted) assert.equal((now[row.outcome] ?? 0) - (earlier[row.outcome] ?? 0), 1);
     });
   }
+
+  it("of an object that the code host lacks are miss, also with a mirror", async () => {
+    const unknown = command("fetch", [`want ${"ab".repeat(20)}`, "done"]);
+    for (const prepare of [async () => post(LS_REFS), async () => twice(fetch)]) {
+      await prepare();
+      const answer = await post(unknown);
+      assert.match(answer.text, /ERR .*not our ref/);
+      assert.equal(answer.headers["x-svc-cache"], "miss");
+    }
+  });
 });

@@ -30,6 +30,7 @@ import { GitError, isGone } from "../upstream/errors.ts";
 import type { CachedRequest } from "./git-request.ts";
 import type { DecodedFetch, RequestCache } from "./body/request-cache.ts";
 import { ClientUpstream } from "./fetch-upstream.ts";
+import { isUploadPackResult } from "../upstream/headers.ts";
 import { commandHeaders } from "./ls-refs-command.ts";
 import type { Accel } from "../http/accel/accel.ts";
 import type { FileSender } from "../http/send-file/file-sender.ts";
@@ -292,7 +293,9 @@ export class FetchCommand {
   /** The code host's response is not a fetch response. */
   async #relayed(call: FetchCall, upstream: UpstreamResponse, end: () => void): Promise<boolean> {
     try {
-      this.#count(call, isRefusal(upstream.status) ? "rejected" : "error");
+      // An error line of the code host, such as "not our ref", is a miss, as it is if the mirror is not asked first.
+      const otherwise = isUploadPackResult(upstream) ? "miss" : "error";
+      this.#count(call, isRefusal(upstream.status) ? "rejected" : otherwise);
       await call.response.endRefused(upstream, call.request.relay);
       return false;
     } finally {
