@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
-import { repositories } from "@devplat/testkit";
+import { git, repositories } from "@devplat/testkit";
 import { MAIN, assertProblem, ensure, parsed, post } from "./svc-ensure-stand.ts";
 import { startStand, type Stand } from "./svc-git-stand.ts";
 
@@ -116,6 +116,48 @@ describe("bad input of POST svc/ensure", { timeout: 300_000 }, () => {
       `Field "refs["${MAIN}"]": given more than once`,
     );
     assert.equal(await detailOf("[]"), "refs: must be an object");
+  });
+
+  it("a long name is cut in the problem document", async () => {
+    const long = "x".repeat(60_000);
+    for (const text of [
+      body({ refs: { [`refs/heads/${long}`]: oid } }),
+      body({ refs: { [MAIN]: oid }, [long]: 1 }),
+      `{"${long}":1,"${long}":2}`,
+    ]) {
+      const answer = await post(stand, `org/${name}`, text);
+      assert.ok(answer.status >= 400 && answer.status < 500, String(answer.status));
+      assert.ok(answer.text.length < 2000, `${answer.text.length} characters`);
+    }
+  });
+
+  it("many refs that moved are not all in the message", async () => {
+    const refs = Object.fromEntries(
+      Array.from({ length: 200 }, (_, at) => [`refs/heads/${"b".repeat(200)}${at}`, oid]),
+    );
+    const answer = await ensure(stand, `org/${name}`, refs);
+    assertProblem(answer, 409, "ref_moved");
+    assert.equal(Object.keys(parsed(answer)["refs"] as object).length, 200);
+    const detail = String(parsed(answer)["detail"]);
+    assert.match(detail, /, and 190 more$/);
+    assert.ok(detail.length < 2000, `${detail.length} characters`);
+  });
+
+  it("an id of another object format: 409 with the id of the repository's own", async () => {
+    const { path } = await stand.codeHost.addRepository("org", "formats", {
+      build: (dir) => repositories.linear(dir),
+    });
+    const tip = await git(["-C", path, "rev-parse", MAIN]);
+    stand.list("org", "formats");
+    const answer = await ensure(stand, "org/formats", { [MAIN]: "12".repeat(32) });
+    assertProblem(answer, 409, "ref_moved");
+    assert.deepEqual(parsed(answer)["refs"], { [MAIN]: tip });
+    assert.equal(stand.upstream("fetch"), 0);
+  });
+
+  it("an id of another object format, and a repository that is not listed: 404", async () => {
+    await stand.codeHost.addRepository("org", "unlisted", { build: (dir) => repositories.linear(dir) });
+    assertProblem(await ensure(stand, "org/unlisted", { [MAIN]: "12".repeat(32) }), 404, "not_found");
   });
 
   it("another media type: 415", async () => {

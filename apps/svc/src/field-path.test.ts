@@ -12,6 +12,8 @@ describe("fieldPath", () => {
     ["/refs/", 'refs[""]'],
     ["/refs/__proto__", "refs.__proto__"],
     ["/a.b/0", '["a.b"].0'],
+    [`/refs/${"x".repeat(101)}`, `refs.${"x".repeat(100)}…`],
+    [`/refs/~1${"x".repeat(101)}`, `refs["/${"x".repeat(99)}…"]`],
     ["/line\nbreak", '["line\\nbreak"]'],
   ] as const) {
     it(`${JSON.stringify(pointer)} is ${expected}`, () => assert.equal(fieldPath(pointer), expected));

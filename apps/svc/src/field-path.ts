@@ -1,3 +1,5 @@
+/** Characters of a name in a message. Longer ones are cut, because callers choose them. */
+const MAX_SHOWN = 100;
 /** Names that need no quotes in a path. */
 const PLAIN = /^[\w-]+$/;
 
@@ -10,8 +12,13 @@ export function fieldPath(pointer: string): string {
   let path = "";
   for (const step of pointer.split("/").slice(1)) {
     const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (!PLAIN.test(name)) path += `[${JSON.stringify(name)}]`;
-    else path += path === "" ? name : `.${name}`;
+    if (!PLAIN.test(name)) path += `[${JSON.stringify(shownName(name))}]`;
+    else path += `${path === "" ? "" : "."}${shownName(name)}`;
   }
   return path;
+}
+
+/** A name of a caller, as messages have it. */
+export function shownName(name: string): string {
+  return name.length > MAX_SHOWN ? `${name.slice(0, MAX_SHOWN)}…` : name;
 }

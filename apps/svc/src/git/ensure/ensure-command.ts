@@ -1,10 +1,17 @@
 import type { Clock } from "@devplat/base";
-import { EMPTY_FETCH, decodeLsRefsResponse, type CommandRequest, type RefLine } from "@devplat/git-protocol";
+import {
+  EMPTY_FETCH,
+  decodeLsRefsResponse,
+  type CommandRequest,
+  type ObjectFormat,
+  type RefLine,
+} from "@devplat/git-protocol";
 import type { AccessCheck } from "../../access/access-check.ts";
 import type { Refusal } from "../../access/access-request.ts";
 import type { RefsResponse } from "../../access/ref-probe.ts";
 import type { EnsureResult, ObjectEnsurer } from "../../cache/ensuring/object-ensurer.ts";
 import type { GitCache } from "../../cache/git-cache.ts";
+import { shownName } from "../../field-path.ts";
 import { problemOf, type Problem } from "../../http/request/problem.ts";
 import type { RequestContext } from "../../http/request/request-context.ts";
 import { SANDBOX_HEADERS, answerProblem } from "../../http/request/text-answer.ts";
@@ -21,6 +28,9 @@ import { MAX_WAIT_SECONDS, type EnsureBodies, type EnsureRequest } from "./ensur
 
 /** Seconds after which a caller should repeat a request whose time was over. */
 const RETRY_AFTER_SECONDS = "5";
+
+/** Refs that a message names. The problem document has all of them. */
+const MAX_LISTED = 10;
 
 export interface EnsureCommandParts {
   readonly upstream: Upstream;
@@ -89,17 +99,17 @@ export class EnsureCommand {
     const { policy } = request;
     const startedAt = clock.monotonic();
     const wanted = await this.#parts.bodies.read(request.context);
-    const capabilities = [`object-format=${wanted.format}`];
-    const command: CommandRequest = { command: "ls-refs", capabilities, args: [] };
+    const command = lsRefsOf(wanted.format);
     const isCached = policy?.enabled === true;
     const names = [...wanted.refs.keys()];
     // One limit for all repositories: how long a caller waits must not tell whether a repository is listed.
     const limited = { timeoutSeconds: MAX_WAIT_SECONDS };
-    const ask = async (authorization: string | undefined): Promise<RefsResponse> => {
+    const ask = async (
+      authorization: string | undefined,
+      sent: CommandRequest = command,
+    ): Promise<RefsResponse> => {
       const asked = { ...request, authorization, policy: limited };
-      return isCached
-        ? await access.ask(asked, command, names)
-        : await access.askUnlisted(asked, command, names);
+      return isCached ? await access.ask(asked, sent, names) : await access.askUnlisted(asked, sent, names);
     };
     let { authorization } = request;
     const askedAt = performance.now();
@@ -107,6 +117,11 @@ export class EnsureCommand {
     if (refs.kind === "refused" && refs.response.status === 401) {
       const renewed = await request.renew?.();
       if (renewed !== undefined) refs = await ask((authorization = renewed));
+    }
+    // Git servers end the response if the object format is not the repository's.
+    if (refs.kind === "refused" && refs.response.status === 200) {
+      const others = await ask(authorization, lsRefsOf(wanted.format === "sha1" ? "sha256" : "sha1"));
+      if (others.kind === "authorized") refs = others;
     }
     request.context.stage("gate", askedAt);
     if (refs.kind === "refused") return this.#refused(refs);
@@ -229,6 +244,10 @@ function sendState(context: RequestContext, status: 200 | 202): void {
   context.response.end(body);
 }
 
+function lsRefsOf(format: ObjectFormat): CommandRequest {
+  return { command: "ls-refs", capabilities: [`object-format=${format}`], args: [] };
+}
+
 function notCached(isListed: boolean): Answer {
   return notFound(
     isListed
@@ -258,6 +277,8 @@ function movedRefs(
   });
   if (moved.length === 0) return undefined;
   const refs = Object.fromEntries(moved.map(([name]) => [name, shown.get(name)?.oid ?? null]));
-  const detail = `The code host shows other objects, or none, for: ${moved.map(([name]) => name).join(", ")}`;
+  const listed = moved.slice(0, MAX_LISTED).map(([name]) => shownName(name));
+  const more = moved.length > listed.length ? `, and ${moved.length - listed.length} more` : "";
+  const detail = `The code host shows other objects, or none, for: ${listed.join(", ")}${more}`;
   return { kind: "problem", outcome: "moved", problem: { code: "ref_moved", detail, refs } };
 }

@@ -1,3 +1,5 @@
+import { shownName } from "../../field-path.ts";
+
 /**
  * JSON Pointer (RFC 6901) of the first key that an object of the text has twice; undefined: there is none.
  * `JSON.parse` takes the last of them without a word, and other readers take the first.
@@ -41,9 +43,16 @@ export function repeatedKey(text: string): string | undefined {
   return undefined;
 }
 
-/** JSON Pointer (RFC 6901 section 3). */
+/** Characters of a name in a pointer: as many as git's names of refs have. No field has a longer name. */
+const MAX_STEP = 1000;
+
+/** JSON Pointer (RFC 6901 section 3). Names that are longer than those of any field are cut. */
 export function pointerTo(path: readonly PropertyKey[]): string {
-  return path.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+  return path
+    .map(String)
+    .map((step) => (step.length > MAX_STEP ? shownName(step) : step))
+    .map((step) => `/${step.replaceAll("~", "~0").replaceAll("/", "~1")}`)
+    .join("");
 }
 
 /** An object or array that the reader is in. */
