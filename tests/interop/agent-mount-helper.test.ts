@@ -38,6 +38,7 @@ for (const late = performance.now() + 60_000; !existsSync(end) && performance.no
 }`;
 const SWAPPED_MOUNTS = 150;
 const ANALYZE = "/usr/bin/systemd-analyze";
+const UNITS = join(import.meta.dirname, "../../deploy/systemd/user");
 const READ_SIZE = { maxReadBytes: 131_072 };
 
 /** Reads the log, as a command costs half a second of CPU. */
@@ -102,13 +103,14 @@ describe("a daemon that gets no new privileges", { timeout: TIMEOUT_MS, concurre
     assert.equal((await stand.run("test", "-S", socket)).code, 0, "the socket is the supervisor's");
   });
 
-  it("has the helper's units in the guide, with the names that it looks for", async (context) => {
-    const guide = await readFile(join(import.meta.dirname, "../../docs/agent/mount.md"), "utf8");
-    assert.ok(guide.includes("ListenStream=%t/daemon/mount.sock\n"));
-    assert.match(guide, /SocketMode=0600\n {4}DirectoryMode=0700\n {4}FileDescriptorName=mount\n/);
-    assert.match(guide, /ExecStart=\S+agent mount-helper\n/);
+  it("has units of the helper with the names that it looks for", async (context) => {
+    const socket = await readFile(join(UNITS, "agent-mount.socket"), "utf8");
+    assert.match(socket, /^ListenStream=%t\/daemon\/mount\.sock$/m);
+    assert.match(socket, /^FileDescriptorName=mount\nSocketMode=0600\nDirectoryMode=0700$/m);
+    const service = await readFile(join(UNITS, "agent-mount.service"), "utf8");
+    assert.match(service, /^ExecStart=\S+agent mount-helper$/m);
     // Not every host of the tests has systemd.
-    if (existsSync(ANALYZE)) assert.equal(await verified(guide, context), "");
+    if (existsSync(ANALYZE)) assert.equal(await verified(context), "");
   });
 
   it("has a mount helper that is in no list of commands", async (context) => {
@@ -235,16 +237,15 @@ async function assertNothingLeft(stand: UserStand): Promise<void> {
   assert.ok(answers.includes("ok") && answers.some((each) => each.includes("/trap/")), answers.join("\n"));
 }
 
-/** Complaints of systemd about the units of the guide. */
-async function verified(guide: string, context: TestContext): Promise<string> {
+/** Complaints of systemd about the units of the mount helper. */
+async function verified(context: TestContext): Promise<string> {
   const folder = await tempFolder("helper-units");
   context.after(() => folder.remove());
-  const units = [...guide.matchAll(/^ {4}# \S+\/(agent-mount\.\w+)\n((?: {4}.*\n)+)/gm)];
-  assert.equal(units.length, 2);
   const paths = await Promise.all(
-    units.map(async ([, name = "", text = ""]) => {
+    ["agent-mount.socket", "agent-mount.service"].map(async (name) => {
       const path = join(folder.path, name);
-      await writeFile(path, text.replaceAll(/^ {4}/gm, "").replace("/usr/bin/agent", AGENT_LAUNCHER));
+      const text = await readFile(join(UNITS, name), "utf8");
+      await writeFile(path, text.replace("/usr/bin/agent", AGENT_LAUNCHER));
       return path;
     }),
   );
