@@ -102,7 +102,7 @@ export const REASONS: Readonly<Record<string, readonly Reason[]>> = {
   overload: [
     [
       /^clients elsewhere: incremental fetch, p99$/,
-      "Tried: slices of 2 ms in place of 4 for responses that are made, because each step of a small request waits for one. Both were compared in turn, without a measurable effect. The `fetch` alone is as quick as a Node server that does nothing but respond (the row below). The rest is the `ls-refs`, for which the code host starts three processes. These share two cores with the four threads of the service that write responses.",
+      "Tried: slices of 2 ms in place of 4 for responses that are made, because each step of a small request waits for one. Both were compared in turn, without a measurable effect. In this run the `fetch` alone was as quick as a Node server that does nothing but respond (the row below); in a later one it took 16 ms and that server 5. In the way: the `ls-refs`, for which the code host starts three processes on the same cores. In the later run the code host alone, asked past the service, took 69 ms, and with priority for its processes a whole fetch took 43 ms, 1.3 times the idle time of that run. How much of the service's part is its own threads was not measured.",
     ],
     [
       /^clients on the same cores: incremental fetch, p99$/,
