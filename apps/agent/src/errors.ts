@@ -64,6 +64,7 @@ export type AgentErrorCode =
   | "seal_failed"
   | "locked"
   | "place_refused"
+  | "policy_unreadable"
   | "target_refused"
   | "target_tracked"
   | "target_foreign"

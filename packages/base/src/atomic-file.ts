@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { constants, type BigIntStats } from "node:fs";
-import { open, rename, unlink, type FileHandle } from "node:fs/promises";
+import { open, unlink, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { renameOver } from "./system/rename-over.ts";
 
 /** Suffix of the temporary files of this module. By it, leftovers of a crash are found and removed. */
 export const TEMPORARY_SUFFIX = ".aside~";
@@ -35,7 +36,7 @@ export async function writeAtomically(
     } finally {
       await handle.close();
     }
-    await rename(temporary, path);
+    await renameOver(temporary, path);
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
     throw error;

@@ -1,3 +1,4 @@
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import type { StoreParts } from "./store.ts";
 import { expandHome } from "../config/sections/rule.ts";
@@ -5,6 +6,7 @@ import { SSH_AUTH_SOCK } from "../config/sections/ssh-agent-section.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { Host } from "../host.ts";
+import { pageantPipeName, protectMemory } from "../platform/pageant.ts";
 import type { StoreChanges } from "../secrets/folder/store-changes.ts";
 import { activatedSockets } from "../surfaces/listening/activation.ts";
 import { sshAgentSocketPath } from "../surfaces/socket/places.ts";
@@ -59,15 +61,22 @@ export function assembleSshAgent(host: Host, parts: SshAgentFoundation): BuiltSs
     },
     current().config,
   );
+  // Programs of PuTTY look nowhere else. If Pageant itself runs, the status names it as a socket in use.
+  const pageant = places.platform.hasNamedPipes
+    ? pageantPipeName(userInfo().username, protectMemory)
+    : undefined;
   const settings = (): SshAgentSettings => {
     const { agent } = current().config;
-    const expanded = (path: string): string => expandHome(path, places.home);
+    const expanded = (path: string): string => expandHome(path, places.home, places.platform);
     const relay = agent.relay.map((path) => (path === SSH_AUTH_SOCK ? environment[SSH_AUTH_SOCK] : path));
     return {
       path: sshAgentSocketPath(places, agent),
       confirm: agent.confirm,
       relay: relay.filter((path) => path !== undefined && path !== "").map((path) => expanded(path ?? "")),
-      sockets: agent.sockets.map(({ path, keys }) => ({ path: expanded(path), keys })),
+      sockets: [
+        ...agent.sockets.map(({ path, keys }) => ({ path: expanded(path), keys })),
+        ...(pageant === undefined ? [] : [{ path: pageant, keys: agent.keys.map(({ name }) => name) }]),
+      ],
     };
   };
   const agent = new SshAgent({

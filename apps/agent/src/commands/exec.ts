@@ -7,7 +7,7 @@ import { printLine } from "@devplat/base/terminal";
 import type { SecretStore } from "@devplat/secret-store";
 import { assemblePreview, type SyncParts } from "../assemble/index.ts";
 import { AgentError } from "../errors.ts";
-import { childEnvironment } from "../sync/run-command.ts";
+import { childEnvironment } from "../platform/child-environment.ts";
 import { valueText } from "../sync/content/value-text.ts";
 import { noSuchField } from "./secrets/no-such-field.ts";
 import type { Invocation, RunCommand } from "./common/command.ts";

@@ -6,6 +6,7 @@ import { broadTrust } from "./broad-trust.ts";
 import { readConfigFile, type ConfigFile } from "./file.ts";
 import type { Places } from "../agent-files/places.ts";
 import { withRemote, type LocatedConfig } from "./overlay.ts";
+import { policyOf, type ReadPolicy } from "./policy.ts";
 import type { RemoteConfig } from "./remote.ts";
 import { configSchema, type Config } from "./schema.ts";
 import { withUserOverlay } from "./user-overlay.ts";
@@ -21,13 +22,17 @@ export interface LoadedConfig extends LocatedConfig {
  * Finds, reads and checks the configuration.
  *
  * The system's file counts if there is one; `explicit` (`--config`) is then refused unless the system's file says
- * `bypass_system_config: true`. Without a system file it is `explicit`, else the user's own file.
+ * `bypass_system_config: true`. The host's policy replaces the system's file. Without both it is `explicit`, else the user's own file.
  *
  * @throws ConfigError with file, line, column and key of every fault
  * @throws AgentError `not_configured` | `config_refused`
  */
-export async function loadConfig(places: Places, explicit: string | undefined): Promise<LoadedConfig> {
-  const { file, isSystem } = await chooseFile(places, explicit);
+export async function loadConfig(
+  places: Places,
+  explicit: string | undefined,
+  policy: ReadPolicy = policyOf(places.platform, process.env),
+): Promise<LoadedConfig> {
+  const { file, isSystem } = await chooseFile(places, explicit, policy);
   const config = parseConfig(file);
   const located = { config, locate: locateIn(file.path, file.text) };
   const base = {
@@ -84,8 +89,9 @@ export function parseConfig(file: { readonly path: string; readonly text: string
 async function chooseFile(
   places: Places,
   explicit: string | undefined,
+  policy: ReadPolicy,
 ): Promise<{ readonly file: ConfigFile; readonly isSystem: boolean }> {
-  const system = await firstFile(places.systemConfigs);
+  const system = (await policy()) ?? (await firstFile(places.systemConfigs));
   if (explicit === undefined) {
     const found = system ?? (await readConfigFile(places.userConfig));
     if (found === undefined) throw notConfigured(places);

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { Secret } from "@devplat/base";
 import { DesktopClipboard, MAX_CLIPBOARD_BYTES, clipboardCommands } from "./clipboard.ts";
@@ -58,5 +60,25 @@ describe("DesktopClipboard", () => {
     ])
       assert.equal(await clipboard(programs.path).copy(new Secret(text)), "unusable_text");
     assert.equal(await clipboard(programs.path).copy(new Secret("x".repeat(MAX_CLIPBOARD_BYTES))), "copied");
+  });
+
+  it("pbcopy gets UTF-8, clip.exe UTF-16 with a byte order mark", async () => {
+    await using programs = await testPrograms();
+    const environment = { PATH: programs.path, AGENT_TOKEN: "hidden" };
+    for (const [platform, program, encoding] of [
+      ["darwin", "pbcopy", "utf8"],
+      ["win32", "clip.exe", "utf16le"],
+    ] as const) {
+      await programs.add(program);
+      assert.equal(
+        await new DesktopClipboard(environment, platform).copy(new Secret("pä\u{1F511}")),
+        "copied",
+      );
+      const got = await readFile(join(programs.folder, `${program}.input`));
+      const text = platform === "win32" ? "\uFEFFpä\u{1F511}" : "pä\u{1F511}";
+      assert.equal(got.toString(encoding), text);
+      assert.equal(await programs.got(program, "args"), "\n");
+      assert.equal(await programs.got(program, "token"), "");
+    }
   });
 });

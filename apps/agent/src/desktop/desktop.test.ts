@@ -125,7 +125,7 @@ describe("DesktopNotifier", () => {
     });
     const args = (await programs.got("powershell.exe", "args")).trim().split("\n");
     const script = Buffer.from(args.at(-1) ?? "", "base64").toString("utf16le");
-    assert.match(script, /SetAttribute\('launch', \$n\.url\)/);
+    assert.match(script, /SetAttribute\('launch', \$words\.url\)/);
     assert.doesNotMatch(script, /next|example/);
   });
 

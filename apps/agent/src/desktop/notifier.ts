@@ -1,4 +1,5 @@
 import { bodyMarkup, titleText, withoutControls, type Notification } from "./notification.ts";
+import { powershell } from "./powershell.ts";
 import { firstThatWorks, type DesktopOutcome } from "./program.ts";
 
 /** Under which name the desktop files our notifications. */
@@ -51,18 +52,17 @@ function raiseOnMac(notification: Notification, environment: NodeJS.ProcessEnv):
   return firstThatWorks([["osascript", "-", ...words]], { environment, input: script });
 }
 
-/** A toast, whose click opens the address. The words come by standard input, and are escaped by the XML library. */
+/** A toast, whose click opens the address. The words are escaped by the XML library. */
 function raiseOnWindows(notification: Notification, environment: NodeJS.ProcessEnv): Promise<DesktopOutcome> {
   const script = `
-$n = [Text.Encoding]::UTF8.GetString([Convert]::FromBase64String([Console]::In.ReadToEnd())) | ConvertFrom-Json
 $m = [Windows.UI.Notifications.ToastNotificationManager, Windows.UI.Notifications, ContentType = WindowsRuntime]
 $xml = $m::GetTemplateContent([Windows.UI.Notifications.ToastTemplateType]::ToastText02)
 $texts = $xml.GetElementsByTagName('text')
-[void]$texts.Item(0).AppendChild($xml.CreateTextNode($n.title))
-[void]$texts.Item(1).AppendChild($xml.CreateTextNode($n.body))
-if ($n.url) {
+[void]$texts.Item(0).AppendChild($xml.CreateTextNode($words.title))
+[void]$texts.Item(1).AppendChild($xml.CreateTextNode($words.body))
+if ($words.url) {
   $xml.DocumentElement.SetAttribute('activationType', 'protocol')
-  $xml.DocumentElement.SetAttribute('launch', $n.url)
+  $xml.DocumentElement.SetAttribute('launch', $words.url)
 }
 $m::CreateToastNotifier('${APPLICATION}').Show([Windows.UI.Notifications.ToastNotification]::new($xml))
 `;
@@ -71,9 +71,6 @@ $m::CreateToastNotifier('${APPLICATION}').Show([Windows.UI.Notifications.ToastNo
     body: withoutControls(notification.body ?? ""),
     url: notification.actionUrl ?? "",
   };
-  const encoded = Buffer.from(script, "utf16le").toString("base64");
-  return firstThatWorks([["powershell.exe", "-NoProfile", "-NonInteractive", "-EncodedCommand", encoded]], {
-    environment,
-    input: Buffer.from(JSON.stringify(words)).toString("base64"),
-  });
+  const { command, input } = powershell(script, words);
+  return firstThatWorks([command], { environment, input });
 }

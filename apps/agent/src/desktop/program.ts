@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { systemCode } from "@devplat/base";
-import { childEnvironment } from "../sync/run-command.ts";
+import { childEnvironment } from "../platform/child-environment.ts";
 
 /** One action on the desktop is bounded by this, in milliseconds (spec/agent.md section 6: 8 s). */
 const DESKTOP_TIMEOUT_MS = 8000;

@@ -1,8 +1,8 @@
 import type { Clock } from "@devplat/base";
 import { signalGroup } from "@devplat/base/process-signal";
 import { spawn } from "node:child_process";
-import { BRAND } from "../brand.ts";
 import type { RunRecord } from "./state.ts";
+import { childEnvironment } from "../platform/child-environment.ts";
 
 /** Time between asking a command to end and killing it, in milliseconds. */
 const KILL_AFTER_MS = 2000;
@@ -72,10 +72,4 @@ export async function runCommand(request: RunRequest, clock: Clock, signal: Abor
     timed_out: outcome.timedOut,
     duration_ms: Math.round(clock.monotonic() - started),
   };
-}
-
-/** The environment of every child: ours without the token. */
-export function childEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const { [`${BRAND.environmentPrefix}_TOKEN`]: _token, ...rest } = environment;
-  return rest;
 }

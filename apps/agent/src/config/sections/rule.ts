@@ -1,10 +1,11 @@
 import { FORMAT_NAMES, iniDialectOf } from "@devplat/document-edit";
-import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { duration } from "@devplat/config";
 import { entryName } from "./entry-name.ts";
 import { mountedFile } from "./mounted-file.ts";
 import { secretPath } from "./secret-path.ts";
+import { systemPlatform, type Platform } from "../../platform/platform.ts";
+import { windowsPathFault } from "../../platform/windows-path.ts";
 
 /** A name that a template can write as `.name`. */
 const TEMPLATE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -198,18 +199,31 @@ export function ownsWholeFile(rule: Rule): boolean {
 }
 
 /** The fault of a configured path, or undefined. The file behind it is checked when it is used. */
-export function targetPathFault(path: string): string | undefined {
+export function targetPathFault(path: string, platform: Platform = systemPlatform): string | undefined {
   if (path.includes("\0")) return "must not hold a NUL";
-  if (/^~[^/]/.test(path)) return "expected ~/… or an absolute path (another user's home is not supported)";
-  if (!path.startsWith("~/") && !isAbsolute(path)) return "expected ~/… or an absolute path";
-  const segments = path.split("/").slice(1);
+  const rest = belowHome(path, platform);
+  if (rest === undefined && path.startsWith("~") && path !== "~")
+    return "expected ~/… or an absolute path (another user's home is not supported)";
+  if (rest === undefined && !platform.path.isAbsolute(path)) return "expected ~/… or an absolute path";
+  const segments = (rest ?? path).split(separatorsOf(platform)).slice(rest === undefined ? 1 : 0);
   if (segments.some((segment) => segment === ".." || segment === "."))
     return "must not hold . or .. segments";
   if (segments.at(-1) === "") return "must name a file, not a folder";
-  return undefined;
+  return platform.system === "win32" ? windowsPathFault(rest ?? path, rest !== undefined) : undefined;
 }
 
 /** `~/x` below the home folder; an absolute path as it is. */
-export function expandHome(path: string, home: string): string {
-  return path === "~" ? home : path.startsWith("~/") ? `${home}/${path.slice(2)}` : path;
+export function expandHome(path: string, home: string, platform: Platform = systemPlatform): string {
+  if (path === "~") return home;
+  const rest = belowHome(path, platform);
+  return platform.native(rest === undefined ? path : `${home}/${rest}`);
+}
+
+/** The part of a path after `~/`; undefined for another path. */
+function belowHome(path: string, platform: Platform): string | undefined {
+  return path.startsWith("~") && separatorsOf(platform).test(path.charAt(1)) ? path.slice(2) : undefined;
+}
+
+function separatorsOf({ path }: Platform): RegExp {
+  return path.sep === "/" ? /\// : /[\\/]/;
 }

@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import type { Server } from "node:net";
 import { descriptorPath } from "./activation.ts";
+import { isPipeName, listenOnPipe, restrictByPowershell } from "./named-pipe.ts";
 import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";
 
 export interface ListeningOptions {
-  /** Absolute path of the socket. */
+  /** Absolute path of the socket. On Windows the name of a pipe. */
   readonly path: string;
   /** A listening socket that a supervisor has opened; then the path is the supervisor's. */
   readonly descriptor: number | undefined;
@@ -34,7 +35,7 @@ export class ListeningPlace {
   async listen(server: Server): Promise<void> {
     const { path, descriptor } = this.#options;
     if (descriptor === undefined) {
-      this.#placed = await listenOnPath(server, path);
+      this.#placed = await listenAt(server, path);
       return;
     }
     this.#path = await checkActivated(await descriptorPath(descriptor));
@@ -46,4 +47,9 @@ export class ListeningPlace {
   async remove(): Promise<void> {
     await this.#placed?.remove();
   }
+}
+
+function listenAt(server: Server, address: string): Promise<PlacedSocket> {
+  if (!isPipeName(address)) return listenOnPath(server, address);
+  return listenOnPipe(server, address, restrictByPowershell(process.env));
 }

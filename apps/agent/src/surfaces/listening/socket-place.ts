@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "@devplat/base";
 import { AgentError } from "../../errors.ts";
+import { systemPlatform } from "../../platform/platform.ts";
 
 /** A process that can open a socket has the rights of its owner. */
 const FOLDER_MODE = 0o700;
@@ -30,8 +31,8 @@ export interface PlacedSocket {
  * @throws AgentError `socket_in_use` when another process answers there | `socket_refused`
  */
 export async function listenOnPath(server: Server, path: string): Promise<PlacedSocket> {
-  if (process.platform === "win32") {
-    throw refused(path, "there are no such sockets on Windows", "Use web.enabled there.");
+  if (systemPlatform.hasNamedPipes) {
+    throw refused(path, "Windows has pipes instead", "Set a name such as \\\\.\\pipe\\daemon.");
   }
   const temporary = join(dirname(path), `.${randomBytes(4).toString("hex")}`);
   if (Math.max(Buffer.byteLength(path), Buffer.byteLength(temporary)) > MAX_PATH_BYTES) {

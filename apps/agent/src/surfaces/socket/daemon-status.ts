@@ -4,6 +4,8 @@ import type { Places } from "../../agent-files/places.ts";
 import type { Config } from "../../config/schema.ts";
 import { agentStatusSchema, type AgentStatus, type CommandStatus } from "../../status.ts";
 import { DaemonClient } from "./daemon-client.ts";
+import { isPipeName } from "../listening/named-pipe.ts";
+import { isAnswering } from "../listening/socket-place.ts";
 import { apiSocketPath } from "./places.ts";
 
 /** Before a login the status has only the time. */
@@ -83,5 +85,6 @@ export async function askDaemon(
 }
 
 async function isSocket(path: string): Promise<boolean> {
+  if (isPipeName(path)) return await isAnswering(path);
   return (await lstat(path).catch(() => undefined))?.isSocket() === true;
 }

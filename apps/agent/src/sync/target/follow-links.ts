@@ -1,8 +1,9 @@
 import { systemCode } from "@devplat/base";
 import type { Stats } from "node:fs";
 import { lstat, readlink, stat } from "node:fs/promises";
-import { dirname, join, resolve, sep } from "node:path";
+import nodePath, { dirname, join, resolve } from "node:path";
 import type { AgentError } from "../../errors.ts";
+import type { PathSyntax } from "../../platform/platform.ts";
 
 /** Links followed to the final file; more is a loop or a maze. From spec: at most 16. */
 const MAX_SYMLINK_HOPS = 16;
@@ -40,8 +41,7 @@ export async function followLinks(
   refuse: Refuse,
   onVisit: (path: string) => void = () => undefined,
 ): Promise<FollowedPath> {
-  let pending = path.split(sep).filter((segment) => segment !== "");
-  let folder: string = sep;
+  let { root: folder, names: pending } = splitPath(path);
   let hops = 0;
   for (;;) {
     const segment = pending.shift();
@@ -56,8 +56,9 @@ export async function followLinks(
     if (found?.isSymbolicLink() === true) {
       if (++hops > MAX_SYMLINK_HOPS) throw refuse(`it goes over more than ${MAX_SYMLINK_HOPS} links`);
       const link = await readlink(here);
-      pending = [...link.split(sep).filter((part) => part !== "" && part !== "."), ...pending];
-      if (link.startsWith(sep)) folder = sep;
+      const { root, names } = splitPath(link);
+      pending = [...names.filter((name) => name !== "."), ...pending];
+      if (root !== "") folder = root;
       continue;
     }
     if (found === undefined) {
@@ -69,6 +70,17 @@ export async function followLinks(
     if (!found.isDirectory()) throw refuse(`${here} on the way is not a folder`);
     folder = here;
   }
+}
+
+/** A path's root, such as `/` or `C:\`, which is empty for a relative path, and the names after it. */
+export function splitPath(
+  path: string,
+  { parse, normalize, sep }: PathSyntax = nodePath,
+): { readonly root: string; readonly names: string[] } {
+  const { root } = parse(path);
+  // Windows takes a slash for a separator too.
+  const rest = sep === "/" ? path.slice(root.length) : path.slice(root.length).replaceAll("/", sep);
+  return { root: root === "" ? root : normalize(root), names: rest.split(sep).filter((name) => name !== "") };
 }
 
 async function placeOf(folder: string): Promise<Pick<FollowedPath, "existingFolder" | "folderId">> {

@@ -1,9 +1,10 @@
 import { realpath, stat } from "node:fs/promises";
-import { dirname, join, sep } from "node:path";
+import { dirname, join } from "node:path";
 import type { Stats } from "node:fs";
 import type { Places } from "../../agent-files/places.ts";
 import { AgentError } from "../../errors.ts";
 import { expandHome } from "../../config/sections/rule.ts";
+import type { Platform } from "../../platform/platform.ts";
 import { followLinks, type FollowedPath } from "./follow-links.ts";
 
 /** Largest file that a rule edits, in bytes: the whole of it is read, and no file of credentials is near it. */
@@ -98,13 +99,14 @@ export class TargetPolicy {
 
   async #checkAllowed(path: string, file: string): Promise<void> {
     for (const folder of this.#allowed) {
-      if (isWithin(file, await realOrSame(folder))) return;
+      if (this.#isWithin(file, await realOrSame(folder))) return;
     }
     throw refused(path, "it leads outside of sync.allowed_targets", `It leads to ${file}.`);
   }
 
   async #checkForbidden(path: string, full: string, target: ResolvedTarget): Promise<void> {
     const { home, tokenFile, configFolder, state, data, cache, runtime } = this.#places;
+    const { fold } = this.#places.platform;
     const folders = [configFolder, state, data, cache, runtime];
     const files = [
       tokenFile,
@@ -115,7 +117,7 @@ export class TargetPolicy {
     const reason = "no rule may write there: it decides who gets in, or belongs to this daemon";
     for (const candidate of new Set([full, target.file])) {
       for (const folder of folders) {
-        if (isWithin(candidate, folder) || isWithin(candidate, await realOrSame(folder))) {
+        if (this.#isWithin(candidate, folder) || this.#isWithin(candidate, await realOrSame(folder))) {
           throw refused(path, reason);
         }
       }
@@ -134,10 +136,12 @@ export class TargetPolicy {
   }
 
   async #checkRemote(path: string, full: string, file: string): Promise<void> {
-    const { home } = this.#places;
+    const { home, platform } = this.#places;
+    const { fold } = platform;
     for (const base of new Set([home, await realOrSame(home)])) {
       for (const candidate of [full, file]) {
-        if (LOGIN_FOLDERS.some((folder) => isWithin(candidate, join(base, folder)))) throw startsThings(path);
+        if (LOGIN_FOLDERS.some((folder) => this.#isWithin(candidate, join(base, folder))))
+          throw startsThings(path);
         if (LOGIN_FILES.some((name) => fold(candidate) === fold(join(base, name)))) throw startsThings(path);
       }
     }
@@ -166,6 +170,10 @@ export class TargetPolicy {
     }
   }
 
+  #isWithin(file: string, folder: string): boolean {
+    return isWithin(file, folder, this.#places.platform);
+  }
+
   #checkFile(path: string, existing: Stats | undefined): void {
     if (existing === undefined) return;
     if (existing.isDirectory()) throw refused(path, "it is a folder");
@@ -182,15 +190,11 @@ function startsThings(path: string): AgentError {
   return refused(path, "a rule of remote_config must not write what is run at login");
 }
 
-function isWithin(path: string, folder: string): boolean {
+/** Whether a path is a folder or below it. */
+export function isWithin(path: string, folder: string, { fold, path: { sep } }: Platform): boolean {
   const inner = fold(path);
   const outer = fold(folder);
   return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep);
-}
-
-/** macOS and Windows fold case in file names by default. */
-function fold(path: string): string {
-  return process.platform === "linux" ? path : path.toLowerCase();
 }
 
 async function realOrSame(folder: string): Promise<string> {

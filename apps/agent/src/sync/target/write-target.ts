@@ -1,4 +1,5 @@
 import { TEMPORARY_SUFFIX, temporaryPath, createTemporaryFile, syncFolder, systemCode } from "@devplat/base";
+import { isHeldOpen } from "@devplat/base/rename-over";
 import { constants, linkSync, renameSync, statSync, type Stats } from "node:fs";
 import { chmod, mkdir, open, readFile, readdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -222,7 +223,7 @@ async function replace(request: WriteRequest, current: Existing, content: Buffer
     try {
       renameSync(temporary, file);
     } catch (error) {
-      if (systemCode(error) === "EBUSY") return { kind: "busy" };
+      if (systemCode(error) === "EBUSY" || isHeldOpen(error)) return { kind: "busy" };
       throw error;
     }
     await syncFolder(dirname(file));

@@ -4,6 +4,7 @@ import { BRAND } from "../../../brand.ts";
 import { lendingKeys } from "../../../config/sections/lending.ts";
 import { PEER_OFFERS } from "../../../config/sections/peer-offers.ts";
 import { targetPathFault } from "../../../config/sections/rule.ts";
+import { platformOf } from "../../../platform/platform.ts";
 import type { RemoteSetting } from "../../../remote-settings.ts";
 import { z } from "zod";
 
@@ -64,6 +65,9 @@ export function parseHops(text: string): Hop[] | undefined {
   return hops;
 }
 
+/** Remotes have Unix sockets. This host may have pipes. */
+const REMOTE = platformOf("linux");
+
 /** Why a path cannot be the socket on a remote host; undefined if it can. */
 export function remoteSocketFault(path: string): string | undefined {
   if (Buffer.byteLength(path) > MAX_REMOTE_SOCKET_BYTES) {
@@ -72,7 +76,7 @@ export function remoteSocketFault(path: string): string | undefined {
   if (INVISIBLE_CHARACTERS.test(path)) return "must not hold control characters or format characters";
   // ssh would put a variable of this host's environment in its place.
   if (path.includes("${")) return "must not hold ${";
-  return targetPathFault(path);
+  return targetPathFault(path, REMOTE);
 }
 
 /** A text whose fault a function names. */

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { Secret } from "@devplat/base";
 import { signalGroup } from "@devplat/base/process-signal";
-import { childEnvironment } from "../../../sync/run-command.ts";
+import { childEnvironment } from "../../../platform/child-environment.ts";
 
 /** Longest answer of the program, in bytes (OpenSSH: 1024). */
 const MAX_ANSWER_BYTES = 1024;
