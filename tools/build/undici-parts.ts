@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import type { Plugin } from "esbuild";
 
 /**
@@ -19,14 +19,19 @@ Object.assign(Dispatcher.prototype, api);
 export { Dispatcher, EnvHttpProxyAgent, Pool, ProxyAgent, buildConnector, errors };
 `;
 
+const ROOT = resolve(import.meta.dirname, "../..");
+
 const EAGER_HTTP2 = "const connectH2 = require('./client-h2.js')";
 
 /** Bundles of the service hold the parts of undici that pools of connections need. */
 export const UNDICI_PARTS: Plugin = {
   name: "undici-parts",
   setup: (bundle) => {
+    // The bundle holds this path: it must not depend on the folder of the repository.
     bundle.onResolve({ filter: /^undici$/ }, ({ resolveDir, namespace }) =>
-      namespace === "file" ? { path: resolveDir, namespace: "undici-parts" } : undefined,
+      namespace === "file"
+        ? { path: relative(ROOT, resolveDir), namespace: "undici-parts", pluginData: resolveDir }
+        : undefined,
     );
     // HTTP/2 is never offered to the code host.
     bundle.onLoad({ filter: /undici\/lib\/dispatcher\/client\.js$/ }, async ({ path }) => {
@@ -38,10 +43,10 @@ export const UNDICI_PARTS: Plugin = {
       if (contents === text) throw new Error(`${path} does not load client-h2.js as expected`);
       return { contents, loader: "js" };
     });
-    bundle.onLoad({ filter: /./, namespace: "undici-parts" }, ({ path }) => ({
+    bundle.onLoad({ filter: /./, namespace: "undici-parts" }, ({ pluginData }) => ({
       contents: SOURCE,
       loader: "js",
-      resolveDir: dirname(createRequire(join(path, "here.js")).resolve("undici")),
+      resolveDir: dirname(createRequire(join(String(pluginData), "here.js")).resolve("undici")),
     }));
   },
 };
