@@ -143,8 +143,10 @@ describe("assembleBucket", () => {
     ];
     await server.setPolicy({ [USER]: [...actions, ...more] });
     const ended = new AbortController();
-    await store.run(ended.signal);
-    assert.equal(store.state.kind, "usable");
+    const running = store.run(ended.signal);
+    await until(() => store.state.kind === "usable");
+    ended.abort();
+    await running;
   });
 
   it("says why for wrong credentials, a missing bucket and a store that is away", async () => {
