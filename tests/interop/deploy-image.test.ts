@@ -48,7 +48,7 @@ describe("deploy/image", { timeout: 300_000 }, () => {
     assert.equal(await docker.ok("image", "inspect", "--format", "{{.Config.User}}", "svc"), "65532:65532");
   });
 
-  it("serves a clone without root and on a read-only root, turns healthy, and stops on SIGTERM", async () => {
+  it("serves a clone without more rights, and ends at SIGTERM", async () => {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
     const settings = {
