@@ -301,9 +301,10 @@ export class InstancesStand {
   async ready({ svc }: Instance): Promise<void> {
     await until(
       async () => {
-        // Each instance has a proxy of its own before the bucket, so /readyz names the endpoints, which differ.
+        // Each instance has a proxy of its own before the bucket, so /readyz names the endpoints, which differ. Earlier versions call the
+        // bucket object store.
         const text = await (await fetch(`${svc.url}/readyz`)).text();
-        return text.startsWith("ready\n") && !/^(?:bucket|degraded): /m.test(text);
+        return text.startsWith("ready\n") && !/^(?:bucket|object store|degraded): /m.test(text);
       },
       () => svc.log().slice(-2000),
     );

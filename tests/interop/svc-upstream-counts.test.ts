@@ -161,7 +161,7 @@ describe("requests to the code host for each kind of request", { timeout: 240_00
 
   it("a want that is not stored and that no known ref shows", async () => {
     await cached();
-    await assertCauses(() => post(fetchOf(`want ${UNKNOWN}`)), "error", ["fetch"]);
+    await assertCauses(() => post(fetchOf(`want ${UNKNOWN}`)), "miss", ["fetch"]);
   });
 
   it("a fetch by the name of a ref resolves the name at the code host", async () => {

@@ -29,7 +29,7 @@ export const list = listCommand<Repository>(
 /** Whose figures a list shows. Undefined: those of the only instance, or an earlier version does not say it. */
 function sourceOf([first]: readonly Repository[]): string | undefined {
   const { instances = 1, figures_age_seconds: age, bucket } = first?.stats ?? {};
-  if (instances === 1) return undefined;
+  if (typeof instances !== "number" || instances <= 1) return undefined;
   const waiting = bucket === null ? "" : " BUCKET is shared by all. WAITING is of the instance that answers.";
   return `note: figures of ${instances} instances, those of the others up to ${age} s old.${waiting}`;
 }
