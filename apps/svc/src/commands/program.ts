@@ -125,14 +125,14 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
     name: "backup",
     summary: "Save database, encryption key and configuration in one encrypted file; the service may run.",
     options: backupOptions,
-    load: async () => (await import("./backup.ts")).backup,
+    load: async () => (await import("./backup/backup.ts")).backup,
   },
   {
     name: "restore",
     usage: "FILE",
     summary: "Restore a backup into an empty database; '-' reads standard input. Stop the service first.",
     options: restoreOptions,
-    load: async () => (await import("./restore.ts")).restore,
+    load: async () => (await import("./backup/restore.ts")).restore,
   },
   ...commandGroup("config", async () => import("./config.ts"), {
     check: {

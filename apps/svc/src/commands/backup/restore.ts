@@ -1,16 +1,16 @@
 import { resolve } from "node:path";
 import { noteLine, printLine } from "@devplat/base/terminal";
 import { flagOf, printResult, textOf, textsOf, type Options } from "@devplat/cli";
-import { openBackupFile } from "../backup/backup-file.ts";
-import { unlockingOf } from "../backup/backup-secrets.ts";
-import { namingFullDisk } from "../backup/disk-full.ts";
-import { progressNote } from "../backup/progress-note.ts";
-import { restoreDatabase, type Restored } from "../backup/restore-database.ts";
-import { writeConfiguration } from "../backup/restored-configuration.ts";
-import { countsText } from "../backup/row-counts.ts";
-import { StagedBackup } from "../backup/staged-backup.ts";
-import { refuseUnusable } from "../config/refusals.ts";
-import { readConfig, type Invocation, type RunCommand } from "./command.ts";
+import { openBackupFile } from "../../backup/backup-file.ts";
+import { unlockingOf } from "../../backup/backup-secrets.ts";
+import { namingFullDisk } from "../../backup/disk-full.ts";
+import { progressNote } from "../../backup/progress-note.ts";
+import { restoreDatabase, type Restored } from "../../backup/restore-database.ts";
+import { writeConfiguration } from "../../backup/restored-configuration.ts";
+import { countsText } from "../../backup/row-counts.ts";
+import { StagedBackup } from "../../backup/staged-backup.ts";
+import { refuseUnusable } from "../../config/refusals.ts";
+import { readConfig, type Invocation, type RunCommand } from "../command.ts";
 
 /** Restores a backup: first it is read to its end and checked, then the database changes. */
 export const restore: RunCommand = async (invocation) =>
