@@ -33,9 +33,9 @@ if [ "$signed" = yes ]; then
   [ -n "$signers" ] || fail "name the keys that you trust by --signers FILE, or leave the signature out by --no-signature"
   [ -r "$signers" ] || fail "cannot read the keys in $signers"
   [ -f SHA256SUMS.sig ] || fail "there is no SHA256SUMS.sig in this folder: this release is not signed, or the file was not downloaded"
-  command -v ssh-keygen >/dev/null 2>&1 || fail "needs ssh-keygen of OpenSSH 8.0 or newer"
-  ssh-keygen -Y verify -f "$signers" -I release -n release -s SHA256SUMS.sig <SHA256SUMS >/dev/null 2>&1 ||
-    fail "the signature of SHA256SUMS is wrong: no key in $signers made it for this text. Do not use these files"
+  command -v ssh-keygen >/dev/null 2>&1 || fail "needs ssh-keygen of OpenSSH 8.1 or newer"
+  said=$(ssh-keygen -Y verify -f "$signers" -I release -n release -s SHA256SUMS.sig <SHA256SUMS 2>&1) ||
+    fail "the signature of SHA256SUMS is wrong: no key in $signers made it for this text. Do not use these files. ssh-keygen says: $said"
 fi
 
 if command -v sha256sum >/dev/null 2>&1; then

@@ -18,9 +18,12 @@ elif ! id svc >/dev/null 2>&1; then
   fi
 fi
 
-# The service reads its configuration. Nobody else but root does.
-chown root:svc /etc/svc/svc.yaml
-chmod 0640 /etc/svc/svc.yaml
+# The service reads its configuration. Nobody else but root does. The file can be missing: variables are enough. A mode that somebody
+# has set later stays.
+if [ -e /etc/svc/svc.yaml ] && [ "$(stat -c %G /etc/svc/svc.yaml)" != svc ]; then
+  chown root:svc /etc/svc/svc.yaml
+  chmod 0640 /etc/svc/svc.yaml
+fi
 
 # A key for the secrets in the database. It is made once: another one could not read them.
 if [ ! -e /etc/svc/svc.env ]; then
