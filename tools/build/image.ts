@@ -1,7 +1,8 @@
 /** `npm run build:image`: dist/image, the context of deploy/image/Dockerfile for the platform of this machine (Linux with glibc). */
 import { execFileSync } from "node:child_process";
-import { copyFile, mkdir, rm } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { stripElf } from "./single/strip-elf.ts";
 import { buildSvc } from "./svc.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -19,7 +20,7 @@ export async function buildImageContext(folder: string): Promise<void> {
   for (const each of [join(home, "bin"), join(home, "lib64"), ...WRITABLE.map((path) => join(folder, path))])
     await mkdir(each, { recursive: true });
   const node = join(home, "bin/node");
-  execFileSync("strip", ["-o", node, process.execPath]);
+  await writeFile(node, stripElf(await readFile(process.execPath)), { mode: 0o755 });
   await copyFile(libraryOf(process.execPath, "libatomic.so.1"), join(home, "lib64/libatomic.so.1"));
   await copyFile(join(ROOT, "deploy/image/healthcheck.mjs"), join(home, "healthcheck.mjs"));
   await copyFile(join(ROOT, "deploy/image/Dockerfile"), join(folder, "Dockerfile"));

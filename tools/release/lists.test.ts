@@ -21,6 +21,7 @@ describe("sbom", () => {
       epoch: EPOCH,
       packages: PACKAGES,
       runtime: process.versions,
+      otherNodes: ["26.1.0"],
     };
     const text = sbom(parts);
     assert.equal(text, sbom(parts));
@@ -30,7 +31,8 @@ describe("sbom", () => {
     );
     const { components, dependencies, metadata, serialNumber } = JSON.parse(text);
     assert.match(serialNumber, /^urn:uuid:[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
-    const node = components.at(-1);
+    const [node, other] = components.slice(-2);
+    assert.deepEqual([other.name, other.version], ["node", "26.1.0"]);
     assert.ok(node.components.some((each: { name: string }) => each.name === "openssl"));
     assert.equal(components[0].purl, "pkg:npm/%40scope/a@1.0.0");
     const known = new Set<string>(
@@ -66,7 +68,12 @@ for (const name of ["svc", "agent"] as const) {
   describe(`documents of ${name}`, () => {
     it("have a manual page, completions and licences that their readers accept", async () => {
       const folder = await tempFolder("documents");
-      const documents = await documentsOf(name, { version: "1.2.3", epoch: EPOCH, packages: PACKAGES });
+      const documents = await documentsOf(name, {
+        version: "1.2.3",
+        epoch: EPOCH,
+        packages: PACKAGES,
+        nodes: [process.versions.node],
+      });
       const text = (path: string): string => documents.get(path)?.toString() ?? assert.fail(`no ${path}`);
       const readers = [
         ["groff", ["-man", "-Tutf8", "-ww", "-z"], `man/${name}.1`],

@@ -2,14 +2,14 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cp, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import manifest from "../../apps/svc/package.json" with { type: "json" };
 import { ownPlatform } from "../build/single/platforms.ts";
 import { BUNDLERS, PROGRAMS, type ProgramName } from "../build/single/program.ts";
 import { singleFile } from "../build/single/single-file.ts";
 import { tarGz, zip, type ArchiveFile } from "./archive.ts";
-import { bundledPackages, type BundledPackage } from "./bundled-packages.ts";
+import { bundledPackages } from "./bundled-packages.ts";
 import { documentsOf } from "./documents.ts";
 import { archiveName, manifestsOf } from "./manifests.ts";
 import { HELP, readOptions, type ReleaseOptions } from "./options.ts";
@@ -17,7 +17,7 @@ import { buildNfpm, makePackages } from "./packages.ts";
 import { provenance } from "./provenance.ts";
 import { runtimeOf, type Runtime } from "./runtimes.ts";
 import { sbom } from "./sbom.ts";
-import { ROOT, readSource, type Source } from "./source.ts";
+import { ROOT, readSource, releaseCache, type Source } from "./source.ts";
 import { sign, sumsOf, sumsText } from "./sums.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
@@ -32,7 +32,7 @@ try {
 }
 
 async function release(options: ReleaseOptions): Promise<void> {
-  const { out, platforms, formats, key } = options;
+  const { out, platforms, formats } = options;
   const version = options.version ?? manifest.version;
   const source = readSource();
   if (source.isChanged && !options.allowChanges) {
@@ -51,7 +51,7 @@ async function release(options: ReleaseOptions): Promise<void> {
     for (const name of PROGRAMS) {
       await releaseProgram(name, { ...options, version, source, runtimes, nfpm, folder: join(work, name) });
     }
-    await writeLists({ options, version, source, runtimes, key });
+    await writeLists({ options, version, source, runtimes });
   } finally {
     await rm(work, { recursive: true, force: true });
   }
@@ -74,8 +74,13 @@ async function releaseProgram(name: ProgramName, parts: ProgramParts): Promise<v
   await mkdir(bundles, { recursive: true });
   const bundle = await BUNDLERS[name](bundles, version);
   const packages = await bundledPackages(bundle.metafiles);
-  const documents = await documentsOf(name, { version, epoch, packages });
-  await writeSbom(name, parts, packages);
+  const others = new Set([...runtimes.values()].map((runtime) => runtime.version));
+  others.delete(process.versions.node);
+  const otherNodes = [...others].toSorted();
+  const nodes = [process.versions.node, ...otherNodes];
+  const documents = await documentsOf(name, { version, epoch, packages, nodes });
+  const components = sbom({ name, version, epoch, packages, runtime: process.versions, otherNodes });
+  await writeFile(join(out, `${name}-${version}.cdx.json`), components);
   for (const platform of platforms) {
     const runtime = runtimes.get(platform.name);
     if (runtime === undefined) throw new Error(`Cannot build for ${platform.name}: its Node is missing`);
@@ -120,27 +125,16 @@ async function archived(
   return file.endsWith(".zip") ? zip(files, epoch) : tarGz(files, epoch);
 }
 
-async function writeSbom(
-  name: string,
-  parts: ProgramParts,
-  packages: readonly BundledPackage[],
-): Promise<void> {
-  const { out, version, source } = parts;
-  const text = sbom({ name, version, epoch: source.epoch, packages, runtime: process.versions });
-  await writeFile(join(out, `${name}-${version}.cdx.json`), text);
-}
-
 interface ListParts {
   readonly options: ReleaseOptions;
   readonly version: string;
   readonly source: Source;
   readonly runtimes: ReadonlyMap<string, Runtime>;
-  readonly key: string | undefined;
 }
 
 /** Writes provenance, manifests, sums and signature. */
-async function writeLists({ options, version, source, runtimes, key }: ListParts): Promise<void> {
-  const { out, platforms, url, publisher } = options;
+async function writeLists({ options, version, source, runtimes }: ListParts): Promise<void> {
+  const { out, platforms, url, publisher, key } = options;
   await cp(join(import.meta.dirname, "verify-release.sh"), join(out, "verify-release.sh"));
   const files = await sumsOf(out, await readdir(out));
   const text = provenance({
@@ -154,8 +148,11 @@ async function writeLists({ options, version, source, runtimes, key }: ListParts
     })),
     tools: { node: process.versions.node, nfpm: await nfpmVersion() },
   });
-  await writeFile(join(out, `release-${version}.intoto.json`), text);
-  const sums = await sumsOf(out, await readdir(out));
+  const provenanceFile = `release-${version}.intoto.json`;
+  await writeFile(join(out, provenanceFile), text);
+  const sums = [...files, ...(await sumsOf(out, [provenanceFile]))].toSorted((a, b) =>
+    a.name < b.name ? -1 : 1,
+  );
   await writeFile(join(out, "SHA256SUMS"), sumsText(sums));
   if (key !== undefined) await sign(join(out, "SHA256SUMS"), key);
   if (url === undefined) return;
@@ -173,7 +170,7 @@ async function writeLists({ options, version, source, runtimes, key }: ListParts
 async function nfpmCache(): Promise<string> {
   const pinned = await readFile(join(ROOT, "tools/nfpm/go.sum"));
   const hash = createHash("sha256").update(pinned).digest("hex").slice(0, 12);
-  return join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "devplat-release", `nfpm-${hash}`);
+  return join(releaseCache(), `nfpm-${hash}`);
 }
 
 async function nfpmVersion(): Promise<string> {

@@ -2,11 +2,10 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import lock from "../../package-lock.json" with { type: "json" };
 import { ownPlatform, type Platform } from "../build/single/platforms.ts";
-import { ROOT } from "./source.ts";
+import { ROOT, releaseCache } from "./source.ts";
 
 /** Node of a platform, as the lock file names it. */
 export interface Runtime {
@@ -25,7 +24,7 @@ export async function runtimeOf({ runtime, binary, name }: Platform): Promise<Ru
   }
   if (name === ownPlatform().name)
     return { version, integrity, node: join(ROOT, "node_modules", runtime, binary) };
-  const cache = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "devplat-release");
+  const cache = releaseCache();
   const folder = join(cache, `${runtime}-${version}`);
   if (!existsSync(folder)) await fetchPackage(`${runtime}@${version}`, integrity, cache, folder);
   return { version, integrity, node: join(folder, "package", binary) };

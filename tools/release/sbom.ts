@@ -9,13 +9,15 @@ export interface SbomParts {
   readonly packages: readonly BundledPackage[];
   /** Versions of Node and of the libraries in it, by name: `process.versions`. */
   readonly runtime: Readonly<Record<string, string | undefined>>;
+  /** Versions of Node in the files for other platforms, if they differ. Its libraries there are not known. */
+  readonly otherNodes: readonly string[];
 }
 
 /** Entries of `process.versions` that are numbers of interfaces, and no software. */
 const INTERFACES: ReadonlySet<string> = new Set(["node", "modules", "napi", "unicode", "cldr", "tz"]);
 
 /** Software bill of materials of a program in the format CycloneDX 1.6. Equal parts give equal text. */
-export function sbom({ name, version, epoch, packages, runtime }: SbomParts): string {
+export function sbom({ name, version, epoch, packages, runtime, otherNodes }: SbomParts): string {
   const node = runtime["node"] ?? "";
   const libraries = Object.entries(runtime)
     .filter(([library]) => !INTERFACES.has(library))
@@ -34,6 +36,7 @@ export function sbom({ name, version, epoch, packages, runtime }: SbomParts): st
     purl: purl(each.name, each.version),
   }));
   const self = `${name}@${version}`;
+  const nodes = [node, ...otherNodes].map((each) => `node@${each}`);
   const document = {
     bomFormat: "CycloneDX",
     specVersion: "1.6",
@@ -44,24 +47,29 @@ export function sbom({ name, version, epoch, packages, runtime }: SbomParts): st
     },
     components: [
       ...bundled,
-      {
-        type: "platform",
-        "bom-ref": `node@${node}`,
-        name: "node",
-        version: node,
-        cpe: `cpe:2.3:a:nodejs:node.js:${node}:*:*:*:*:*:*:*`,
-        licenses: [{ expression: "MIT" }],
-        components: libraries,
-      },
+      { ...nodeComponent(node), components: libraries },
+      ...otherNodes.map(nodeComponent),
     ],
     dependencies: [
-      { ref: self, dependsOn: [...bundled.map((each) => each["bom-ref"]), `node@${node}`] },
+      { ref: self, dependsOn: [...bundled.map((each) => each["bom-ref"]), ...nodes] },
       ...bundled.map((each) => ({ ref: each["bom-ref"] })),
       { ref: `node@${node}`, dependsOn: libraries.map((each) => each["bom-ref"]) },
+      ...otherNodes.map((other) => ({ ref: `node@${other}` })),
     ],
   };
   const digest = createHash("sha256").update(JSON.stringify(document)).digest("hex");
   return `${JSON.stringify({ serialNumber: `urn:uuid:${uuidOf(digest)}`, ...document }, undefined, 2)}\n`;
+}
+
+function nodeComponent(version: string) {
+  return {
+    type: "platform",
+    "bom-ref": `node@${version}`,
+    name: "node",
+    version,
+    cpe: `cpe:2.3:a:nodejs:node.js:${version}:*:*:*:*:*:*:*`,
+    licenses: [{ expression: "MIT" }],
+  };
 }
 
 function purl(name: string, version: string): string {

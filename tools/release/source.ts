@@ -1,7 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { resolve } from "node:path";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
 
 export const ROOT = resolve(import.meta.dirname, "../..");
+
+/** Folder that keeps what releases fetch and build: Node of other platforms, and nfpm. An empty variable counts as unset. */
+export function releaseCache(): string {
+  return join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "devplat-release");
+}
 
 /** The commit that a release is made of. */
 export interface Source {

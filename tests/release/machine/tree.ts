@@ -1,11 +1,8 @@
 import { createHash } from "node:crypto";
 import { access, chmod, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
-import { run } from "@devplat/testkit";
+import { peerCache, run } from "@devplat/testkit";
 
-/** Where the programs for tests are kept, as by `npm run setup:peers`. */
-const CACHE = join(homedir(), ".cache/devplat-peers");
 /** Release of Debian that the packages are tried on. */
 const SUITE = "bookworm";
 /** Beyond the required packages: a system that boots, with sessions of users, FUSE, and the programs of the tests. */
@@ -36,13 +33,13 @@ export async function debianTree(): Promise<string> {
     .update(JSON.stringify([SUITE, PACKAGES]))
     .digest("hex")
     .slice(0, 12);
-  const path = join(CACHE, `debian-${SUITE}-${key}`);
+  const path = join(peerCache(), `debian-${SUITE}-${key}`);
   if (await isThere(path)) return path;
-  await mkdir(CACHE, { recursive: true });
+  await mkdir(peerCache(), { recursive: true });
   // Built beside it, so that a build that is interrupted leaves no half of a tree.
   const folder = await mkdtemp(`${path}.`);
   try {
-    const args = ["--variant=minbase", `--include=${PACKAGES.join(",")}`, SUITE, folder, await mirror()];
+    const args = ["--variant=minbase", `--include=${PACKAGES.join(",")}`, SUITE, folder, ...(await mirror())];
     await must("debootstrap", args, BUILD_LIMIT_MS);
     await prepare(folder);
     await rename(folder, path).catch(async (error: unknown) => {
@@ -55,12 +52,12 @@ export async function debianTree(): Promise<string> {
   return path;
 }
 
-/** The mirror of Debian in the configuration of apt. */
-async function mirror(): Promise<string> {
+/** The mirror of Debian in the configuration of apt. Empty: debootstrap uses its own default. */
+async function mirror(): Promise<string[]> {
   const format = "$(SITE) $(ORIGIN) $(CODENAME)";
   const { stdout } = await run("apt-get", ["indextargets", "--format", format, "Created-By: Packages"]);
   const found = stdout.split("\n").find((line) => line.endsWith(` Debian ${SUITE}`));
-  return found?.split(" ")[0] ?? "http://deb.debian.org/debian";
+  return found?.split(" ").slice(0, 1) ?? [];
 }
 
 /** Settings that a tree needs to boot without a network, a console and a person. */

@@ -77,6 +77,7 @@ export {
   giteaProgram,
   onPath,
   opensshRegressFolder,
+  peerCache,
   promtoolProgram,
   helmProgram,
   kubernetesSchemas,
