@@ -50,6 +50,8 @@ export async function restoreDatabase(
   const database = await openDatabase(databaseSettings(config));
   try {
     await refuseOther(database);
+    // Also inside of the transaction. But by then the database is migrated, and the key is written.
+    await database.refuseReplacement(choices.replace);
     const ofBackup = [key?.current, key?.previous ?? undefined]
       .filter((each) => each !== undefined)
       .map((each) => new Secret(each));

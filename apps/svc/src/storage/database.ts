@@ -35,6 +35,13 @@ export interface Database {
    */
   readContent<T>(use: (content: DatabaseContent) => Promise<T>): Promise<T>;
   /**
+   * Refuses what {@link replaceContent} would refuse, and changes nothing. The database may lack migrations.
+   *
+   * @param replace whether content that it has may be deleted
+   * @throws SvcError `database_not_empty`, `database_in_use`, or `database_unavailable`
+   */
+  refuseReplacement(replace: boolean): Promise<void>;
+  /**
    * Puts other content in place of what the database has, all or nothing. The database must be current.
    *
    * @throws SvcError `database_not_empty`, `database_in_use`, or `database_unavailable`

@@ -1,9 +1,9 @@
-import type { Kysely, Transaction } from "kysely";
+import type { Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { ContentRow, DatabaseContent, NewContent, Replaced, TableRows } from "../database-content.ts";
 import { countChange } from "./coordination/changes.ts";
 import { withDatabaseErrors } from "./database-errors.ts";
-import { migrationState } from "./migrations.ts";
+import { MIGRATION_NAMES, migrationState } from "./migrations.ts";
 import type { SqlSpecifics } from "./specifics.ts";
 import type { Tables } from "./tables.ts";
 
@@ -41,6 +41,8 @@ export const PASSING_TABLES: readonly (keyof Tables)[] = [
 
 /** Rows that are read and written together: some 100 KB in memory, and fewer parameters than SQLite's limit of 32,766. */
 const BATCH_ROWS = 250;
+/** Migration that made the table of instances. */
+const INSTANCES_SINCE = "0004_coordination_additive";
 /** Milliseconds since its last report after which an instance counts as ended. It reports every five seconds. */
 const SILENT_MS = 15_000;
 
@@ -109,6 +111,27 @@ export async function insertRows(db: Kysely<Tables>, { table, rows }: TableRows)
 }
 
 /**
+ * Refuses a database whose content must not be replaced. It may lack migrations.
+ *
+ * @param applied migrations of the database
+ * @returns rows that it has, by table
+ * @throws SvcError `database_in_use`: an instance uses it; `database_not_empty`: it has rows, and `replace` is not set
+ */
+export async function refuseReplacement(
+  db: Kysely<Tables>,
+  specifics: SqlSpecifics,
+  replace: boolean,
+  applied: readonly string[],
+): Promise<Replaced["deleted"]> {
+  return withDatabaseErrors(async () => {
+    if (applied.includes(INSTANCES_SINCE)) await refuseRunning(db, specifics);
+    const found = await countRows(db, applied);
+    if (!replace) refuseContent(found);
+    return found;
+  });
+}
+
+/**
  * Puts content in place of what the database has, in one transaction. The database must be current.
  *
  * @throws SvcError `database_in_use`: an instance uses it; `database_not_empty`
@@ -120,9 +143,7 @@ export async function replaceContent(
 ): Promise<Replaced> {
   return withDatabaseErrors(async () =>
     db.transaction().execute(async (transaction) => {
-      await refuseRunning(transaction, specifics);
-      const found = await countRows(transaction);
-      if (!content.replace) refuseContent(found);
+      const found = await refuseReplacement(transaction, specifics, content.replace, MIGRATION_NAMES);
       const revoked = await revokedTokens(transaction);
       const epochs = await nextEpochs(transaction, specifics, content);
       for (const { name } of CONTENT_TABLES.toReversed()) await transaction.deleteFrom(name).execute();
@@ -143,7 +164,7 @@ export async function replaceContent(
   );
 }
 
-async function refuseRunning(db: Transaction<Tables>, { now }: SqlSpecifics): Promise<void> {
+async function refuseRunning(db: Kysely<Tables>, { now }: SqlSpecifics): Promise<void> {
   const rows = await db
     .selectFrom("instances")
     .select(["host_name", "reported_at", now.as("now")])
@@ -160,9 +181,10 @@ async function refuseRunning(db: Transaction<Tables>, { now }: SqlSpecifics): Pr
   );
 }
 
-async function countRows(db: Kysely<Tables>): Promise<Readonly<Record<string, number>>> {
+async function countRows(db: Kysely<Tables>, applied: readonly string[]): Promise<Replaced["deleted"]> {
   const counts: Record<string, number> = {};
-  for (const { name } of CONTENT_TABLES) {
+  for (const { name, since } of CONTENT_TABLES) {
+    if (!applied.includes(since)) continue;
     const row = await db
       .selectFrom(name)
       .select(({ fn }) => fn.countAll<number>().as("count"))

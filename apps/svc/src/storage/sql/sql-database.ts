@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { Database } from "../database.ts";
-import { readContent, replaceContent } from "./content.ts";
+import { readContent, refuseReplacement, replaceContent } from "./content.ts";
 import { SecretBox } from "../secret-box.ts";
 import { migrate, migrationState } from "./migrations.ts";
 import { unknownKeys } from "./rekey.ts";
@@ -34,6 +34,12 @@ export function sqlDatabase({ db, openForMigration, specifics }: SqlDatabaseOpti
     kind: "sql",
     // Statements are short, but the transaction may be idle while the backup is written.
     readContent: async (use) => patiently(async (patient) => readContent(patient, use)),
+    // It counts all rows.
+    refuseReplacement: async (replace) =>
+      patiently(async (patient) => {
+        const { applied } = await migrationState(patient);
+        await refuseReplacement(patient, specifics, replace, applied);
+      }),
     replaceContent: async (content) =>
       patiently(async (patient) => replaceContent(patient, specifics, content)),
 

@@ -78,6 +78,7 @@ function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
 
     kind: "vault",
     readContent: () => Promise.reject(notCovered("back up")),
+    refuseReplacement: () => Promise.reject(notCovered("restore")),
     replaceContent: () => Promise.reject(notCovered("restore")),
     store: () => Promise.resolve(vaultStore(kv, close)),
     close,
