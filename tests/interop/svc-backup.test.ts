@@ -290,6 +290,23 @@ describe("svc backup on the command line", { timeout: 240_000 }, () => {
     await succeed(["restore", file], await kind("SQLite").create());
   });
 
+  it("with a key of other secrets writes nothing, unless it leaves the key out", async () => {
+    const right = await kind("SQLite").create();
+    const service = await start(host, right);
+    await signIn(service);
+    await service.stop();
+    const wrong = { ...right, SVC_ENCRYPTION_KEY: "1b".repeat(32) };
+    const file = join(folder.path, "wrong-key.age");
+    const refused = await command(["backup", "-o", file], wrong);
+    assert.notEqual(refused.code, 0);
+    assert.match(refused.stderr, /encrypted with another key[^]*SVC_ENCRYPTION_KEY_PREVIOUS/);
+    assert.equal((await readdir(folder.path)).includes("wrong-key.age"), false);
+    const noted = await command(["backup", "--without-key", "-o", file], wrong);
+    assert.equal(noted.code, 0, noted.stderr);
+    assert.match(noted.stderr, /encrypted with another key .*A restore needs that key/);
+    await succeed(["restore", file], await kind("SQLite").create());
+  });
+
   it("--configuration writes what a new machine needs", async () => {
     const config = join(folder.path, "svc.yaml");
     await writeFile(config, `# ours\nhost: { url: "${host.url}" }\n`);

@@ -18,6 +18,7 @@ import type { Database, EncryptionKeys } from "../../storage/database.ts";
 import { encryptionKeys } from "../../storage/encryption-key.ts";
 import { databaseFile, openDatabase, type DatabaseSettings } from "../../storage/open-store.ts";
 import { encryptionKeyId } from "../../storage/secret-box.ts";
+import type { Store } from "../../storage/store.ts";
 import { programVersion } from "../../version.ts";
 import { readConfig, type RunCommand } from "../command.ts";
 
@@ -42,6 +43,7 @@ export const backup: RunCommand = async ({ flags, options, environment }) => {
     const isBehind = await refuseEmpty(database);
     const keys = database.kind === "vault" ? undefined : await configuredKeys(config);
     const withoutKey = flagOf(options, "without-key");
+    const store = keys === undefined || isBehind ? undefined : await openSecrets(database, keys, withoutKey);
     const key = keys && backupKey(keys);
     const configuration = await configurationPart(file, environment, { withoutKey, keys: key });
     const createdAt = new Date(systemClock.now());
@@ -66,7 +68,7 @@ export const backup: RunCommand = async ({ flags, options, environment }) => {
         async (bytes) => (isStream ? writeStandardOutput(bytes) : writeBackupFile(output, bytes)),
       ),
     );
-    if (keys !== undefined && !isBehind) await recordBackup(database, keys, withoutKey);
+    if (store !== undefined) await recordBackup(store, withoutKey);
     const result = { file: isStream ? null : resolve(output), created_at: createdAt.toISOString(), rows };
     const line = `saved ${countsText(rows)}${withoutKey || key === undefined ? ", without a key" : ""}`;
     // Standard output is the backup.
@@ -128,10 +130,29 @@ function backupKey({ current, previous }: EncryptionKeys): BackupKey {
   return { current: current.reveal(), previous: previous?.reveal() ?? null };
 }
 
-/** The backup is complete: a database that does not take the record must not make it look failed. */
-async function recordBackup(database: Database, keys: EncryptionKeys, withoutKey: boolean): Promise<void> {
+/**
+ * Opens the store, which needs the keys of all stored secrets. A backup with another key could not be used.
+ *
+ * @returns undefined: the key is another one, and the backup leaves it out anyway
+ * @throws SvcError `encryption_key`
+ */
+async function openSecrets(
+  database: Database,
+  keys: EncryptionKeys,
+  withoutKey: boolean,
+): Promise<Store | undefined> {
   try {
-    const store = await database.store(async () => keys);
+    return await database.store(async () => keys);
+  } catch (error) {
+    if (!withoutKey || !(error instanceof SvcError) || error.code !== "encryption_key") throw error;
+    noteLine(`${error.message}. A restore needs that key. The backup will not be in the audit`);
+    return undefined;
+  }
+}
+
+/** The backup is complete: a database that does not take the record must not make it look failed. */
+async function recordBackup(store: Store, withoutKey: boolean): Promise<void> {
+  try {
     await store.audit.append([
       {
         id: randomUUIDv7(),
