@@ -39,7 +39,10 @@ export async function writeBackup(
   const zipped = createGzip({ level: COMPRESSION_LEVEL });
   // An error of the database reaches the reader of the bytes.
   pipeline(lines, zipped, () => undefined);
-  await write(await encrypted(parts.protection, zipped));
+  const bytes = await encrypted(parts.protection, zipped);
+  // It may fail before `write` reads from it. Then the first read fails, not the process.
+  bytes.on("error", () => undefined);
+  await write(bytes);
   return { rows };
 }
 

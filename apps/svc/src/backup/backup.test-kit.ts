@@ -77,10 +77,12 @@ export const CONFIGURATION: BackupConfiguration = {
   environment: { SVC_HOST_CLIENT_SECRET: "planted-client-secret" },
 };
 
+/** @param write takes the bytes. By default they are returned */
 export async function backupOf(
   db: Kysely<Tables>,
   protection: Protection,
   key: BackupKey | undefined = { current: KEY, previous: null },
+  write?: (bytes: Readable) => Promise<void>,
 ): Promise<Buffer> {
   let bytes = Buffer.alloc(0);
   await readContent(db, async (content) =>
@@ -99,9 +101,10 @@ export async function backupOf(
         protection,
         progress: () => undefined,
       },
-      async (stream) => {
-        bytes = await buffer(stream);
-      },
+      write ??
+        (async (stream) => {
+          bytes = await buffer(stream);
+        }),
     ),
   );
   return bytes;

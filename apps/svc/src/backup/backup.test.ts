@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { gunzipSync } from "node:zlib";
@@ -19,6 +19,7 @@ import { CONTENT_TABLES, PASSING_TABLES, readContent, replaceContent } from "../
 import { migrate, migrateTo, MIGRATION_NAMES } from "../storage/sql/migrations.ts";
 import type { Tables } from "../storage/sql/tables.ts";
 import { openSqlite, sqliteSpecifics } from "../storage/sqlite/open.ts";
+import { writeBackupFile } from "./backup-file.ts";
 import { backupOf, filledDatabase, FUTURE, KEY, rowsOf, streamOf } from "./backup.test-kit.ts";
 import type { Protection, Unlocking } from "./encryption.ts";
 import { StagedBackup } from "./staged-backup.ts";
@@ -126,6 +127,19 @@ describe("a backup of a SQL database", () => {
       message: /9999_more_additive/,
     });
     await newer.destroy();
+  });
+
+  it("an error of the database is reported as one, and no file is left", async () => {
+    const broken = await filledDatabase();
+    await sql`DROP TABLE audit`.execute(broken);
+    const path = join(folder.path, "broken.age");
+    const written = backupOf(broken, recipients, undefined, async (bytes) => writeBackupFile(path, bytes));
+    await assert.rejects(written, { code: "database_unavailable", message: /database did not answer/ });
+    assert.deepEqual(
+      (await readdir(folder.path)).filter((name) => name.includes("broken")),
+      [],
+    );
+    await broken.destroy();
   });
 
   it("a database with content is refused and unchanged, and replaced only on demand", async () => {

@@ -82,7 +82,11 @@ export async function readContent<T>(
   );
 }
 
-/** All rows of the tables that these migrations have made. */
+/**
+ * All rows of the tables that these migrations have made.
+ *
+ * @throws SvcError `database_unavailable`: readers of the rows must not take an error of the database for one of their own
+ */
 export async function* tableRows(
   db: Kysely<Tables>,
   migrations: readonly string[],
@@ -90,9 +94,9 @@ export async function* tableRows(
   for (const { name, key, since } of CONTENT_TABLES) {
     if (!migrations.includes(since)) continue;
     for (let last: unknown; ;) {
-      let query = untyped(db).selectFrom(name).selectAll().orderBy(key).limit(BATCH_ROWS);
-      if (last !== undefined) query = query.where(key, ">", last);
-      const rows: ContentRow[] = await query.execute();
+      const ordered = untyped(db).selectFrom(name).selectAll().orderBy(key).limit(BATCH_ROWS);
+      const query = last === undefined ? ordered : ordered.where(key, ">", last);
+      const rows: ContentRow[] = await withDatabaseErrors(async () => query.execute());
       if (rows.length > 0) yield { table: name, rows };
       if (rows.length < BATCH_ROWS) break;
       last = rows.at(-1)?.[key];
