@@ -252,9 +252,9 @@ describe("the configuration of a backup", () => {
     });
   });
 
-  it("values of variables are read back by a shell", async () => {
+  it("values of variables are read back by a shell, and by systemd", async () => {
     const { run } = await import("@devplat/testkit");
-    const value = 'it\'s $HOME `x` "y"\n-----BEGIN KEY-----';
+    const value = 'it\'s $HOME `x` "y" \\ \\n\n-----BEGIN KEY-----';
     const target = join(folder.path, "shell");
     await writeConfiguration(
       {
@@ -269,5 +269,13 @@ describe("the configuration of a backup", () => {
     const script = '. "$1" && printf %s "$SVC_HOST_PRIVATE_KEY"';
     const { stdout } = await run("sh", ["-c", script, "sh", join(target, "secrets.env")]);
     assert.equal(stdout, value);
+    const line = (await readFile(join(target, "secrets.env"), "utf8")).trimEnd();
+    assert.equal(readBySystemd(line), value);
   });
 });
+
+/** The value of a line in double quotes, by the rules of load_env_file of systemd 252. No manager of systemd runs in these tests. */
+function readBySystemd(line: string): string {
+  const quoted = /="((?:[^"\\]|\\[^])*)"$/.exec(line)?.[1] ?? assert.fail(line);
+  return quoted.replaceAll(/\\(["\\`$\n])/g, (_, escaped: string) => (escaped === "\n" ? "" : escaped));
+}

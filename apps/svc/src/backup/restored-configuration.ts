@@ -46,7 +46,10 @@ export async function writeConfiguration(
   return files.map(({ path }) => path);
 }
 
-/** For a shell and for EnvironmentFile of systemd. */
+/**
+ * For a shell and for EnvironmentFile of systemd. In double quotes both take a backslash before these four characters away, and all
+ * others as they are (systemd.exec(5), EnvironmentFile=). The way of shells to quote a quote, '\'', is another value for systemd.
+ */
 function quoted(value: string): string {
-  return /^[\w@%+=:,./-]*$/.test(value) ? value : `'${value.replaceAll("'", String.raw`'\''`)}'`;
+  return /^[\w@%+=:,./-]*$/.test(value) ? value : `"${value.replaceAll(/["\\`$]/g, String.raw`\$&`)}"`;
 }
