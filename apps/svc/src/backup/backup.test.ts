@@ -15,7 +15,13 @@ import {
 } from "@devplat/testkit";
 import { generateX25519Identity, identityToRecipient } from "age-encryption";
 import { sql, type Kysely } from "kysely";
-import { CONTENT_TABLES, PASSING_TABLES, readContent, replaceContent } from "../storage/sql/content.ts";
+import {
+  CONTENT_TABLES,
+  insertRows,
+  PASSING_TABLES,
+  readContent,
+  replaceContent,
+} from "../storage/sql/content.ts";
 import { migrate, migrateTo, MIGRATION_NAMES } from "../storage/sql/migrations.ts";
 import type { Tables } from "../storage/sql/tables.ts";
 import { openSqlite, sqliteSpecifics } from "../storage/sqlite/open.ts";
@@ -58,6 +64,7 @@ async function put(staged: StagedBackup, target: Kysely<Tables>, replace = false
     epochs: await staged.epochs(),
     raiseEpochs: false,
     replace,
+    now: Date.now(),
   });
 }
 
@@ -187,6 +194,51 @@ describe("a backup of a SQL database", () => {
     await Promise.all([staged.close(), source.destroy()]);
   });
 
+  it("counts of ended, valid and revoked tokens leave out those that had expired", async () => {
+    const source = await filledDatabase(join(folder.path, "expired.db"));
+    const expired = { expires_at: 2 };
+    for (const [kind, name] of [
+      ["session", "s"],
+      ["administration", "a"],
+    ] as const) {
+      const row = await source.selectFrom("sessions").selectAll().where("kind", "=", kind).executeTakeFirst();
+      assert.ok(row);
+      await source
+        .insertInto("sessions")
+        .values({ ...row, ...expired, id: name, token_hash: name })
+        .execute();
+    }
+    // More than one statement revokes.
+    const token = await source
+      .selectFrom("tokens")
+      .selectAll()
+      .where("expires_at", "=", FUTURE)
+      .executeTakeFirst();
+    assert.ok(token);
+    const rows = Array.from({ length: 300 }, (_, index) => ({
+      ...token,
+      ...expired,
+      id: `expired-${index}`,
+      token_hash: `expired-${index}`,
+    }));
+    await insertRows(source, { table: "tokens", rows });
+    const bytes = await backupOf(source, recipients);
+    const setTimes = sql`UPDATE tokens SET revoked_at = 1000 + rowid WHERE revoked_at IS NULL`;
+    await setTimes.execute(source);
+    const revoked = await source.selectFrom("tokens").select(["id", "revoked_at"]).orderBy("id").execute();
+    const kept = await read(bytes);
+    const { revocations, validTokens } = await put(kept, source, true);
+    assert.deepEqual({ revocations, validTokens }, { revocations: 2, validTokens: 1 });
+    const again = await source.selectFrom("tokens").select(["id", "revoked_at"]).orderBy("id").execute();
+    assert.deepEqual(again, revoked);
+    const ended = await read(bytes);
+    assert.equal(await ended.endSessions(Date.now()), 1);
+    assert.equal(await ended.endTokens(Date.now()), 3);
+    const strict = await put(ended, source, true);
+    assert.deepEqual([strict.revocations, strict.validTokens], [0, 0]);
+    await Promise.all([kept.close(), ended.close(), source.destroy()]);
+  });
+
   it("epochs become higher than those of the backup and of the database", async () => {
     const staged = await read(await backupOf(db, recipients));
     const target = await emptyDatabase();
@@ -197,6 +249,7 @@ describe("a backup of a SQL database", () => {
       epochs: new Map([...(await staged.epochs()), ["a", 3], ["listed", 0]]),
       raiseEpochs: true,
       replace: true,
+      now: Date.now(),
     });
     const rows = await target.selectFrom("repository_epochs").selectAll().execute();
     const epochs = Object.fromEntries(rows.map(({ key, epoch }) => [key, epoch]));
@@ -210,7 +263,7 @@ describe("a backup of a SQL database", () => {
   it("sessions and tokens end, each kind on its own", async () => {
     const staged = await read(await backupOf(db, recipients));
     assert.equal(await staged.countTokens(Date.now()), 3);
-    assert.equal(await staged.endSessions(), 1);
+    assert.equal(await staged.endSessions(Date.now()), 1);
     assert.equal(await staged.countTokens(Date.now()), 3);
     assert.equal(await staged.endTokens(Date.now()), 3);
     assert.equal(await staged.countTokens(Date.now()), 0);

@@ -27,8 +27,6 @@ export interface Restored extends Replaced {
   readonly migrated: readonly string[];
   readonly endedSessions: number | undefined;
   readonly endedTokens: number | undefined;
-  /** Tokens that are valid now. */
-  readonly validTokens: number;
   /** Repositories whose cached data is not valid any more. */
   readonly purged: number | undefined;
   /** File that the encryption key of the backup was written to. */
@@ -57,9 +55,8 @@ export async function restoreDatabase(
       .map((each) => new Secret(each));
     const { keys, keyFile } = await targetKeys(config, ofBackup[0]);
     await staged.encryptFor(keys.current, keys.previous, ofBackup);
-    const endedSessions = choices.keepSessions ? undefined : await staged.endSessions();
+    const endedSessions = choices.keepSessions ? undefined : await staged.endSessions(now);
     const endedTokens = choices.keepTokens ? undefined : await staged.endTokens(now);
-    const validTokens = await staged.countTokens(now);
     await staged.record({
       id: randomUUIDv7(),
       at: now,
@@ -79,13 +76,13 @@ export async function restoreDatabase(
       epochs,
       raiseEpochs: !choices.keepCache,
       replace: choices.replace,
+      now,
     });
     return {
       ...replaced,
       migrated: staged.migrated,
       endedSessions,
       endedTokens,
-      validTokens: validTokens - replaced.revocations,
       purged: choices.keepCache ? undefined : (await staged.listed()).length,
       keyFile,
     };

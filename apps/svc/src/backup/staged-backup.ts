@@ -9,6 +9,7 @@ import { CONTENT_TABLES, insertRows, tableRows } from "../storage/sql/content.ts
 import { MIGRATION_NAMES, migrate, migrateTo } from "../storage/sql/migrations.ts";
 import { rekeyDatabase, unknownKeys } from "../storage/sql/rekey.ts";
 import type { Tables } from "../storage/sql/tables.ts";
+import { countValidTokens, isValidAt } from "../storage/sql/valid-tokens.ts";
 import { SecretBox } from "../storage/secret-box.ts";
 import { openSqlite } from "../storage/sqlite/open.ts";
 import { refusedBackup, type BackupHeader, type BackupRow } from "./backup-format.ts";
@@ -99,23 +100,20 @@ export class StagedBackup {
     await rekeyDatabase(this.#db, box, () => undefined, { onlyKnown: true });
   }
 
-  /** Ends login sessions. @returns their number */
-  async endSessions(): Promise<number> {
-    const { numDeletedRows } = await this.#db
-      .deleteFrom("sessions")
-      .where("kind", "=", "session")
-      .executeTakeFirst();
+  /** Ends login sessions. @returns the number of those that were valid */
+  async endSessions(now: number): Promise<number> {
+    const sessions = this.#db.deleteFrom("sessions").where("kind", "=", "session");
+    await sessions.where("expires_at", "<=", now).execute();
+    const { numDeletedRows } = await sessions.executeTakeFirst();
     return Number(numDeletedRows);
   }
 
   /** Revokes proxy and agent tokens, and ends administration tokens. @returns the number of those that were valid */
   async endTokens(now: number): Promise<number> {
-    const { numUpdatedRows } = await this.#validTokens(now).set({ revoked_at: now }).executeTakeFirst();
-    const { numDeletedRows } = await this.#db
-      .deleteFrom("sessions")
-      .where("kind", "=", "administration")
-      .executeTakeFirst();
-    return Number(numUpdatedRows + numDeletedRows);
+    const count = await this.countTokens(now);
+    await this.#db.updateTable("tokens").set({ revoked_at: now }).where(isValidAt(now)).execute();
+    await this.#db.deleteFrom("sessions").where("kind", "=", "administration").execute();
+    return count;
   }
 
   /** Adds a record to the audit. */
@@ -123,21 +121,9 @@ export class StagedBackup {
     await sqlAudit(this.#db).append([event]);
   }
 
-  /** Number of tokens that are valid after the restore, administration tokens included. */
+  /** Number of valid tokens, administration tokens included. */
   async countTokens(now: number): Promise<number> {
-    const valid = await this.#db
-      .selectFrom("tokens")
-      .select(({ fn }) => fn.countAll<number>().as("count"))
-      .where("revoked_at", "is", null)
-      .where((is) => is.or([is("expires_at", "is", null), is("expires_at", ">", now)]))
-      .executeTakeFirstOrThrow();
-    const administration = await this.#db
-      .selectFrom("sessions")
-      .select(({ fn }) => fn.countAll<number>().as("count"))
-      .where("kind", "=", "administration")
-      .where("expires_at", ">", now)
-      .executeTakeFirstOrThrow();
-    return valid.count + administration.count;
+    return countValidTokens(this.#db, now);
   }
 
   /** Keys of the listed repositories: owner and name in lower case. */
@@ -156,13 +142,6 @@ export class StagedBackup {
 
   async close(): Promise<void> {
     await this.#db.destroy();
-  }
-
-  #validTokens(now: number) {
-    return this.#db
-      .updateTable("tokens")
-      .where("revoked_at", "is", null)
-      .where((is) => is.or([is("expires_at", "is", null), is("expires_at", ">", now)]));
   }
 }
 

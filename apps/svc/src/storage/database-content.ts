@@ -27,12 +27,16 @@ export interface NewContent {
   readonly raiseEpochs: boolean;
   /** Whether content that the database has is deleted. Otherwise such a database is refused. */
   readonly replace: boolean;
+  /** Time at which tokens are valid or have expired. */
+  readonly now: number;
 }
 
 /** Former content of a database that was replaced. */
 export interface Replaced {
   /** Deleted rows, by table. */
   readonly deleted: Readonly<Record<string, number>>;
-  /** Tokens that were revoked in the former content, and are revoked in the new one too. */
+  /** Tokens that were revoked in the former content, and would be valid in the new one. They are revoked there, too. */
   readonly revocations: number;
+  /** Tokens of the new content that are valid, administration tokens included. */
+  readonly validTokens: number;
 }

@@ -1,4 +1,4 @@
-import type { Kysely } from "kysely";
+import { sql, type Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { ContentRow, DatabaseContent, NewContent, Replaced, TableRows } from "../database-content.ts";
 import { countChange } from "./coordination/changes.ts";
@@ -6,6 +6,7 @@ import { withDatabaseErrors } from "./database-errors.ts";
 import { MIGRATION_NAMES, migrationState } from "./migrations.ts";
 import type { SqlSpecifics } from "./specifics.ts";
 import type { Tables } from "./tables.ts";
+import { countValidTokens } from "./valid-tokens.ts";
 
 interface ContentTable {
   readonly name: keyof Tables;
@@ -159,11 +160,13 @@ export async function replaceContent(
         table: "repository_epochs",
         rows: [...epochs].map(([key, epoch]) => ({ key, epoch })),
       });
-      const revocations = await revokeAgain(transaction, revoked);
+      const valid = await countValidTokens(transaction, content.now);
+      await revokeAgain(transaction, revoked);
+      const validTokens = await countValidTokens(transaction, content.now);
       for (const topic of ["repositories", "epochs"] as const) {
         await countChange(transaction, topic, specifics);
       }
-      return { deleted: found, revocations };
+      return { deleted: found, revocations: valid - validTokens, validTokens };
     }),
   );
 }
@@ -221,19 +224,23 @@ async function revokedTokens(db: Kysely<Tables>): Promise<ReadonlyMap<string, nu
   return new Map(rows.map((row) => [row.id, Number(row.revoked_at)]));
 }
 
-/** Revokes tokens that were revoked after the backup. @returns their number */
-async function revokeAgain(db: Kysely<Tables>, revoked: ReadonlyMap<string, number>): Promise<number> {
-  let count = 0n;
-  for (const [id, at] of revoked) {
-    const { numUpdatedRows } = await db
+/** Revokes tokens that were revoked after the backup. */
+async function revokeAgain(db: Kysely<Tables>, revoked: ReadonlyMap<string, number>): Promise<void> {
+  const all = [...revoked];
+  for (let start = 0; start < all.length; start += BATCH_ROWS) {
+    const some = all.slice(start, start + BATCH_ROWS);
+    const times = some.map(([id, at]) => sql`WHEN ${id} THEN CAST(${at} AS bigint)`);
+    await db
       .updateTable("tokens")
-      .set({ revoked_at: at })
-      .where("id", "=", id)
+      .set({ revoked_at: sql<number>`CASE id ${sql.join(times, sql` `)} END` })
+      .where(
+        "id",
+        "in",
+        some.map(([id]) => id),
+      )
       .where("revoked_at", "is", null)
-      .executeTakeFirst();
-    count += numUpdatedRows;
+      .execute();
   }
-  return Number(count);
 }
 
 /** Epochs only grow, those of the database and those of the backup. */

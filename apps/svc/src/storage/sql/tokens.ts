@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import type { TokenRecord, TokenStore } from "../store.ts";
 import { pageOf, positionOf } from "../time-cursor.ts";
 import { rowReader, toRow, type Tables } from "./tables.ts";
+import { isValidAt } from "./valid-tokens.ts";
 
 export function sqlTokens(db: Kysely<Tables>): TokenStore {
   const first = async (column: "id" | "token_hash", value: string): Promise<TokenRecord | undefined> => {
@@ -43,8 +44,7 @@ export function sqlTokens(db: Kysely<Tables>): TokenStore {
         .selectFrom("tokens")
         .select(["minted_by", ({ fn }) => fn.countAll().as("count")])
         .where("minted_by", "in", sessionIds)
-        .where("revoked_at", "is", null)
-        .where(({ eb }) => eb.or([eb("expires_at", "is", null), eb("expires_at", ">", now)]))
+        .where(isValidAt(now))
         .groupBy("minted_by")
         .execute();
       return new Map(rows.map(({ minted_by: id, count }) => [id ?? "", Number(count)]));
