@@ -57,7 +57,7 @@ export async function writeBackupFile(path: string, bytes: Readable): Promise<vo
   }
 }
 
-/** @throws SvcError `usage` on a terminal, `backup_failed` */
+/** @throws SvcError `backup_failed` */
 export async function writeStandardOutput(bytes: Readable): Promise<void> {
   try {
     await pipeline(bytes, process.stdout, { end: false });
@@ -71,7 +71,11 @@ export async function openBackupFile(path: string): Promise<Readable> {
   if (path === STANDARD_STREAM) return process.stdin;
   try {
     const handle = await open(path);
-    return handle.createReadStream({ highWaterMark: READ_BYTES });
+    if (!(await handle.stat()).isDirectory()) return handle.createReadStream({ highWaterMark: READ_BYTES });
+    await handle.close();
+    throw new SvcError("backup_failed", `Cannot read the backup "${path}": it is a folder`, {
+      hint: "Name the file.",
+    });
   } catch (error) {
     throw fileFault("read", path, error);
   }
@@ -87,7 +91,6 @@ function fileFault(action: "read" | "write", path: string, error: unknown): unkn
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: "no such file or folder",
   EACCES: "no permission",
-  EISDIR: "it is a folder",
   ENOSPC: "the disk is full",
   EROFS: "the file system is read-only",
 };

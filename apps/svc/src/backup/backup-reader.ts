@@ -43,7 +43,15 @@ export async function readBackup(
   unlocking: Unlocking,
   visitor: BackupVisitor,
 ): Promise<ReadBackup> {
-  const zipped = await decrypted(unlocking, file);
+  try {
+    return await readZipped(await decrypted(unlocking, file), visitor);
+  } finally {
+    // A pipe that stays open would keep the process until its writer ends.
+    file.destroy();
+  }
+}
+
+async function readZipped(zipped: Readable, visitor: BackupVisitor): Promise<ReadBackup> {
   const unzipped = createGunzip();
   // An error of one reaches the other, and so the reader of the lines.
   pipeline(zipped, unzipped, () => undefined);
@@ -55,7 +63,6 @@ export async function readBackup(
   } finally {
     unzipped.destroy();
     zipped.destroy();
-    file.destroy();
   }
 }
 

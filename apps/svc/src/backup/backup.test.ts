@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { PassThrough } from "node:stream";
 import { gunzipSync } from "node:zlib";
 import { Secret } from "@devplat/base";
 import {
@@ -25,7 +26,7 @@ import {
 import { migrate, migrateTo, MIGRATION_NAMES } from "../storage/sql/migrations.ts";
 import type { Tables } from "../storage/sql/tables.ts";
 import { openSqlite, sqliteSpecifics } from "../storage/sqlite/open.ts";
-import { writeBackupFile } from "./backup-file.ts";
+import { openBackupFile, writeBackupFile } from "./backup-file.ts";
 import { backupOf, filledDatabase, FUTURE, KEY, rowsOf, streamOf } from "./backup.test-kit.ts";
 import type { Protection, Unlocking } from "./encryption.ts";
 import { StagedBackup } from "./staged-backup.ts";
@@ -336,6 +337,24 @@ describe("the file of a backup", () => {
   it("holds no secret in plain text", async () => {
     const bytes = await backupOf(db, recipients);
     for (const secret of [KEY, "planted-client-secret", "alice"]) assert.equal(bytes.includes(secret), false);
+  });
+
+  it("is closed when it is refused, also before its end", async () => {
+    for (const bytes of [
+      Buffer.from("a file that is not encrypted with age"),
+      await backupOf(db, recipients),
+    ]) {
+      const endless = new PassThrough();
+      endless.write(bytes);
+      const passphrase = async (): Promise<Secret> => new Secret(PASSPHRASE);
+      const done = StagedBackup.read(endless, { kind: "passphrase", passphrase }, () => undefined);
+      await assert.rejects(done, isRefusal);
+      assert.equal(endless.destroyed, true);
+    }
+  });
+
+  it("is not a folder", async () => {
+    await assert.rejects(openBackupFile(folder.path), { code: "backup_failed", message: /it is a folder/ });
   });
 
   it("another identity, and a passphrase in place of an identity, do not open it", async () => {
