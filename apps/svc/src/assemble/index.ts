@@ -1,5 +1,4 @@
 import { hostname } from "node:os";
-import { resolve } from "node:path";
 import { systemClock, type Logger } from "@devplat/base";
 import { LoopMonitor } from "@devplat/base/loop-monitor";
 import { assembleCache } from "./cache.ts";
@@ -29,7 +28,7 @@ import { Listening } from "./listeners.ts";
 import { makeCacheFolder } from "./make-cache-folder.ts";
 import type { ObjectStorage, ObjectStorageOptions } from "./object-storage.ts";
 import { OwnAddress } from "../own-address.ts";
-import { databaseSettings } from "../storage/database-settings.ts";
+import { databaseSettings, encryptionKeySource } from "../storage/database-settings.ts";
 import { encryptionKeys } from "../storage/encryption-key.ts";
 import { openStore } from "../storage/open-store.ts";
 import { Activity } from "../telemetry/activity.ts";
@@ -94,12 +93,11 @@ export async function assemble({
   const clock = systemClock;
   const loops = new LoopMonitor(clock);
   const config = live.current;
-  const dataDir = resolve(config.data_dir);
   const developmentMode = config.dev.mode;
   let databaseResponded = (): void => undefined;
   const opened = await openStore(
     databaseSettings(config),
-    async () => encryptionKeys({ ...config.encryption, developmentMode, dataDir }),
+    async () => encryptionKeys(encryptionKeySource(config)),
     migrate || developmentMode,
   );
   const store = reportingStore(opened, () => databaseResponded());

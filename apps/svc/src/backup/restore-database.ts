@@ -1,11 +1,10 @@
 import { randomUUIDv7 } from "node:crypto";
-import { resolve } from "node:path";
 import { Secret, systemClock } from "@devplat/base";
 import { repositoryId } from "../access/repository-id.ts";
 import type { Config } from "../config/schema.ts";
 import { repositoryKey } from "../coordination/repository-key.ts";
 import { SvcError } from "../errors.ts";
-import { databaseSettings } from "../storage/database-settings.ts";
+import { databaseSettings, encryptionKeySource } from "../storage/database-settings.ts";
 import type { Replaced } from "../storage/database-content.ts";
 import type { Database, EncryptionKeys } from "../storage/database.ts";
 import { adoptKey, encryptionKeys } from "../storage/encryption-key.ts";
@@ -105,11 +104,7 @@ async function targetKeys(
   config: Config,
   ofBackup: Secret | undefined,
 ): Promise<{ readonly keys: EncryptionKeys; readonly keyFile: string | undefined }> {
-  const source = {
-    ...config.encryption,
-    developmentMode: config.dev.mode,
-    dataDir: resolve(config.data_dir),
-  };
+  const source = encryptionKeySource(config);
   const keyFile = ofBackup === undefined ? undefined : await adoptKey(source, ofBackup);
   try {
     return { keys: await encryptionKeys(source), keyFile };

@@ -1,10 +1,9 @@
 import { randomUUIDv7 } from "node:crypto";
-import { resolve } from "node:path";
 import { systemClock } from "@devplat/base";
 import { flagOf, printResult } from "@devplat/cli";
 import { noteLine, printLine } from "@devplat/base/terminal";
 import { refuseUnusable } from "../config/refusals.ts";
-import { databaseSettings } from "../storage/database-settings.ts";
+import { databaseSettings, encryptionKeySource } from "../storage/database-settings.ts";
 import { encryptionKeys } from "../storage/encryption-key.ts";
 import { openStore } from "../storage/open-store.ts";
 import { readConfig, type RunCommand } from "./command.ts";
@@ -13,12 +12,7 @@ import { readConfig, type RunCommand } from "./command.ts";
 export const rekey: RunCommand = async ({ flags, options }) => {
   const { config } = await readConfig(flags);
   refuseUnusable(config);
-  const keys = async (): ReturnType<typeof encryptionKeys> =>
-    encryptionKeys({
-      ...config.encryption,
-      developmentMode: config.dev.mode,
-      dataDir: resolve(config.data_dir),
-    });
+  const keys = async (): ReturnType<typeof encryptionKeys> => encryptionKeys(encryptionKeySource(config));
   const store = await openStore(databaseSettings(config), keys, false);
   try {
     const count = await store.rekey((done, total) => {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { resolve } from "node:path";
 import { describe, it } from "node:test";
 import { configSchema } from "../config/schema.ts";
-import { databaseSettings } from "./database-settings.ts";
+import { databaseSettings, encryptionKeySource } from "./database-settings.ts";
 import { openDatabase } from "./open-store.ts";
 
 const settings = (change: object): ReturnType<typeof databaseSettings> =>
@@ -41,5 +42,18 @@ describe("databaseSettings", () => {
         message: /database\.dsn \(SVC_DATABASE_DSN\) is not set/,
       });
     }
+  });
+});
+
+describe("encryptionKeySource", () => {
+  it("has the keys, and where development mode keeps its own", () => {
+    const encryption = { key: "0a".repeat(32), key_previous: "0b".repeat(32) };
+    const {
+      key,
+      key_previous: previous,
+      ...source
+    } = encryptionKeySource(configSchema.parse({ data_dir: "d", dev: { mode: true }, encryption }));
+    assert.deepEqual([key?.reveal(), previous?.reveal()], Object.values(encryption));
+    assert.deepEqual(source, { developmentMode: true, dataDir: resolve("d") });
   });
 });

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { SvcError } from "../errors.ts";
+import type { EncryptionKeySource } from "./encryption-key.ts";
 import type { DatabaseSettings } from "./open-store.ts";
 import type { VaultAuth } from "./vault/login.ts";
 
@@ -23,6 +24,11 @@ export function databaseSettings({ database, vault, data_dir }: Config): Databas
       caFile: vault.ca_file,
     },
   };
+}
+
+/** The part of the configuration that says where the keys of stored secrets are. */
+export function encryptionKeySource({ encryption, dev, data_dir }: Config): EncryptionKeySource {
+  return { ...encryption, developmentMode: dev.mode, dataDir: resolve(data_dir) };
 }
 
 function vaultAuth(vault: Config["vault"]): VaultAuth {

@@ -11,9 +11,8 @@ import { configurationPart } from "../../backup/configuration-part.ts";
 import { progressNote } from "../../backup/progress-note.ts";
 import { countsText } from "../../backup/row-counts.ts";
 import { refuseUnusable } from "../../config/refusals.ts";
-import type { Config } from "../../config/schema.ts";
 import { SvcError } from "../../errors.ts";
-import { databaseSettings } from "../../storage/database-settings.ts";
+import { databaseSettings, encryptionKeySource } from "../../storage/database-settings.ts";
 import type { Database, EncryptionKeys } from "../../storage/database.ts";
 import { encryptionKeys } from "../../storage/encryption-key.ts";
 import { databaseFile, openDatabase, type DatabaseSettings } from "../../storage/open-store.ts";
@@ -41,7 +40,7 @@ export const backup: RunCommand = async ({ flags, options, environment }) => {
   const database = await openDatabase(settings);
   try {
     const isBehind = await refuseEmpty(database);
-    const keys = database.kind === "vault" ? undefined : await configuredKeys(config);
+    const keys = database.kind === "vault" ? undefined : await encryptionKeys(encryptionKeySource(config));
     const withoutKey = flagOf(options, "without-key");
     const store = keys === undefined || isBehind ? undefined : await openSecrets(database, keys, withoutKey);
     const key = keys && backupKey(keys);
@@ -116,14 +115,6 @@ async function refuseEmpty(database: Database): Promise<boolean> {
     );
   }
   return pending.length > 0;
-}
-
-async function configuredKeys(config: Config): Promise<EncryptionKeys> {
-  return encryptionKeys({
-    ...config.encryption,
-    developmentMode: config.dev.mode,
-    dataDir: resolve(config.data_dir),
-  });
 }
 
 function backupKey({ current, previous }: EncryptionKeys): BackupKey {

@@ -1,5 +1,4 @@
 import { lstat } from "node:fs/promises";
-import { join, resolve } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import type { Findings, Outcome } from "@devplat/cli";
 import { hasCommonDatabase } from "../../config/common-database.ts";
@@ -9,15 +8,14 @@ import { SvcError } from "../../errors.ts";
 import { objectKeys } from "../../assemble/object-keys.ts";
 import { databaseSettings } from "../../storage/database-settings.ts";
 import { unusable } from "../../storage/migration-state.ts";
-import { DATABASE_FILE, openDatabase } from "../../storage/open-store.ts";
+import { databaseFile, openDatabase } from "../../storage/open-store.ts";
+import { runningInstances } from "../../storage/running-instances.ts";
 import type { Store } from "../../storage/store.ts";
 
 /** Milliseconds for all checks of the database. One that is only slow answers within its own limits. */
 const LIMIT_MS = 15_000;
 /** Milliseconds after which a database that answers counts as slow: each request with a token waits for it. */
 const SLOW_MS = 1000;
-/** Milliseconds after its last report for which an instance counts as running. */
-const RUNNING_MS = 10_000;
 
 /** Checks the database, and with a common one whether the other instances have the same settings. */
 export async function databaseFindings(config: Config, findings: Findings): Promise<void> {
@@ -25,16 +23,10 @@ export async function databaseFindings(config: Config, findings: Findings): Prom
   await findings.attempt(`database (${config.database.driver})`, async () =>
     withinLimit(async () => {
       const settings = databaseSettings(config);
-      if (settings.driver === "sqlite") {
-        const { sqlitePath } = await import("../../storage/sqlite/open.ts");
-        const path =
-          settings.dsn === undefined
-            ? join(resolve(config.data_dir), DATABASE_FILE)
-            : sqlitePath(settings.dsn.reveal());
-        // Opening it would make it.
-        if ((await lstat(path).catch(() => undefined)) === undefined) {
-          return { fault: `${path} is not there yet: run 'svc migrate'` };
-        }
+      const path = await databaseFile(settings);
+      // Opening it would make it.
+      if (path !== undefined && (await lstat(path).catch(() => undefined)) === undefined) {
+        return { fault: `${path} is not there yet: run 'svc migrate'` };
       }
       const database = await openDatabase(settings);
       try {
@@ -62,7 +54,7 @@ export async function databaseFindings(config: Config, findings: Findings): Prom
 
 /** Compares the running instances with this configuration. */
 async function instancesOutcome(config: Config, store: Store): Promise<() => Outcome> {
-  const running = (await store.instances.list()).filter(({ reportAgeMs }) => reportAgeMs <= RUNNING_MS);
+  const running = await runningInstances(store.instances);
   const hasBucket = config.cache.enabled && config.cache.object_bucket !== undefined;
   const manifestKeyId = hasBucket ? (await objectKeys(config, store.oneTime)).currentId : undefined;
   const own = { settingsDigests: settingsDigests(config), manifestKeyId };

@@ -1,6 +1,7 @@
 import { sql, type Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { ContentRow, DatabaseContent, NewContent, Replaced, TableRows } from "../database-content.ts";
+import { RUNNING_MS, runningInstances } from "../running-instances.ts";
 import { countChange } from "./coordination/changes.ts";
 import { withDatabaseErrors } from "./database-errors.ts";
 import { MIGRATION_NAMES, migrationState } from "./migrations.ts";
@@ -44,8 +45,6 @@ export const PASSING_TABLES: readonly (keyof Tables)[] = [
 const BATCH_ROWS = 250;
 /** Migration that made the table of instances. */
 const INSTANCES_SINCE = "0004_coordination_additive";
-/** Milliseconds since its last report after which an instance counts as ended. It reports every five seconds. */
-const SILENT_MS = 15_000;
 
 /** Any table, with columns that only the database knows. */
 type AnyTables = Record<string, Record<string, unknown>>;
@@ -171,19 +170,17 @@ export async function replaceContent(
   );
 }
 
-async function refuseRunning(db: Kysely<Tables>, { now }: SqlSpecifics): Promise<void> {
-  const rows = await db
-    .selectFrom("instances")
-    .select(["host_name", "reported_at", now.as("now")])
-    .execute();
-  const running = rows.filter((row) => row.now - row.reported_at < SILENT_MS);
+async function refuseRunning(db: Kysely<Tables>, specifics: SqlSpecifics): Promise<void> {
+  // Only a restore needs it: a start does not load it.
+  const { sqlInstances } = await import("./coordination/instances.ts");
+  const running = await runningInstances(sqlInstances(db, specifics));
   if (running.length === 0) return;
-  const names = [...new Set(running.map((row) => row.host_name))].join(", ");
+  const names = [...new Set(running.map(({ hostName }) => hostName))].join(", ");
   throw new SvcError(
     "database_in_use",
     `Cannot restore: ${running.length} instance(s) use the database (${names})`,
     {
-      hint: `Stop them. One that was killed counts as running for ${SILENT_MS / 1000} seconds.`,
+      hint: `Stop them. One that was killed counts as running for ${RUNNING_MS / 1000} seconds.`,
     },
   );
 }
