@@ -3,7 +3,14 @@ import { createGzip } from "node:zlib";
 import type { ContentRow, DatabaseContent } from "../storage/database-content.ts";
 import { SvcError } from "../errors.ts";
 import { encrypted, type Protection } from "./encryption.ts";
-import type { BackupConfiguration, BackupHeader, BackupKey, BackupLine } from "./backup-format.ts";
+import {
+  FORMAT_NAME,
+  FORMAT_VERSION,
+  type BackupConfiguration,
+  type BackupHeader,
+  type BackupKey,
+  type BackupLine,
+} from "./backup-format.ts";
 
 /** Level of gzip: a third of the time of the default, and a file that is a tenth larger. */
 const COMPRESSION_LEVEL = 3;
@@ -19,21 +26,16 @@ export interface BackupParts {
   readonly progress: (rows: number) => void;
 }
 
-/** Result of writing a backup. */
-export interface WrittenBackup {
-  /** Rows by table. */
-  readonly rows: Readonly<Record<string, number>>;
-}
-
 /**
  * Writes a backup. Memory does not grow with the size of the database.
  *
  * @param write takes the bytes of the file, and resolves when it has them all
+ * @returns rows by table
  */
 export async function writeBackup(
   parts: BackupParts,
   write: (bytes: Readable) => Promise<void>,
-): Promise<WrittenBackup> {
+): Promise<Readonly<Record<string, number>>> {
   const rows: Record<string, number> = {};
   const lines = Readable.from(backupLines(parts, rows), { objectMode: false });
   const zipped = createGzip({ level: COMPRESSION_LEVEL });
@@ -43,7 +45,7 @@ export async function writeBackup(
   // It may fail before `write` reads from it. Then the first read fails, not the process.
   bytes.on("error", () => undefined);
   await write(bytes);
-  return { rows };
+  return rows;
 }
 
 async function* backupLines(
@@ -52,7 +54,13 @@ async function* backupLines(
 ): AsyncGenerator<string> {
   const { kind, migrations, tables } = content;
   yield textOf({
-    backup: { format: "svc-backup", version: 1, ...header, content: kind, migrations: [...migrations] },
+    backup: {
+      format: FORMAT_NAME,
+      version: FORMAT_VERSION,
+      ...header,
+      content: kind,
+      migrations: [...migrations],
+    },
   });
   yield textOf({ configuration: { ...configuration } });
   if (key !== undefined) yield textOf({ key: { ...key } });

@@ -10,7 +10,7 @@ import type { Database, EncryptionKeys } from "../storage/database.ts";
 import { adoptKey, encryptionKeys } from "../storage/encryption-key.ts";
 import { refuseAhead } from "../storage/migration-state.ts";
 import { openDatabase } from "../storage/open-store.ts";
-import type { StagedBackup } from "./staged-backup.ts";
+import type { ListedRepository, StagedBackup } from "./staged-backup.ts";
 
 export interface RestoreChoices {
   /** Deletes what the database has. */
@@ -68,7 +68,8 @@ export async function restoreDatabase(
         ended_tokens: endedTokens ?? 0,
       },
     });
-    const epochs = await knownEpochs(staged, config);
+    const listed = await staged.listed();
+    const epochs = await knownEpochs(staged, listed, config);
     await database.migrate();
     const replaced = await database.replaceContent({
       tables: staged.tables(),
@@ -82,7 +83,7 @@ export async function restoreDatabase(
       migrated: staged.migrated,
       endedSessions,
       endedTokens,
-      purged: choices.keepCache ? undefined : (await staged.listed()).length,
+      purged: choices.keepCache ? undefined : listed.length,
       keyFile,
     };
   } finally {
@@ -121,8 +122,11 @@ async function targetKeys(
  * Epochs of the backup, and 0 for listed repositories that were never purged: they may have been since. The address of the code host
  * may have been given another way to the backup than to this machine.
  */
-async function knownEpochs(staged: StagedBackup, { host }: Config): Promise<ReadonlyMap<string, number>> {
-  const listed = await staged.listed();
+async function knownEpochs(
+  staged: StagedBackup,
+  listed: readonly ListedRepository[],
+  { host }: Config,
+): Promise<ReadonlyMap<string, number>> {
   const hosts = new Set([host.url, staged.backup.header.host_url]);
   const keys = [...hosts].flatMap((url) =>
     listed.map(({ owner, name }) => [repositoryKey(url, repositoryId(owner, name)), 0] as const),

@@ -5,7 +5,7 @@ import type { AuditRecord } from "../audit/audit-store.ts";
 import { SvcError } from "../errors.ts";
 import type { NewContent, TableRows } from "../storage/database-content.ts";
 import { sqlAudit } from "../storage/sql/audit.ts";
-import { CONTENT_TABLES, insertRows, tableRows } from "../storage/sql/content.ts";
+import { insertRows, tableRows } from "../storage/sql/content.ts";
 import { MIGRATION_NAMES, migrate, migrateTo } from "../storage/sql/migrations.ts";
 import { rekeyDatabase, unknownKeys } from "../storage/sql/rekey.ts";
 import type { Tables } from "../storage/sql/tables.ts";
@@ -15,6 +15,7 @@ import { openSqlite } from "../storage/sqlite/open.ts";
 import { refusedBackup, type BackupHeader, type BackupRow } from "./backup-format.ts";
 import { readBackup, type ReadBackup } from "./backup-reader.ts";
 import type { Unlocking } from "./encryption.ts";
+import { checkRow, tableForms, type TableForm } from "./row-check.ts";
 
 /**
  * SQLite's name of a database in a temporary file. The file has no name from the beginning, so nothing remains of it
@@ -24,17 +25,11 @@ const TEMPORARY = "";
 /** SQLITE_CONSTRAINT (sqlite.org/rescode.html), in the lowest byte of all its kinds. */
 const SQLITE_CONSTRAINT = 19;
 
-interface ColumnForm {
-  readonly isText: boolean;
-  readonly isNullable: boolean;
-  readonly isRequired: boolean;
+/** Owner and name of a listed repository. */
+export interface ListedRepository {
+  readonly owner: string;
+  readonly name: string;
 }
-
-/** Columns whose text is JSON. The service could not read such a row. */
-const JSON_COLUMNS: Readonly<Record<string, readonly string[]>> = {
-  tokens: ["repositories", "scopes", "ip_allow"],
-  audit: ["details"],
-};
 
 /**
  * The rows of a backup of an SQL database, in a temporary database. There they are checked by the schema of their time, and
@@ -126,8 +121,7 @@ export class StagedBackup {
     return countValidTokens(this.#db, now);
   }
 
-  /** Keys of the listed repositories: owner and name in lower case. */
-  async listed(): Promise<readonly { readonly owner: string; readonly name: string }[]> {
+  async listed(): Promise<readonly ListedRepository[]> {
     return this.#db.selectFrom("cached_repositories").select(["owner", "name"]).execute();
   }
 
@@ -149,7 +143,7 @@ export class StagedBackup {
 class Staging {
   readonly #db: Kysely<Tables>;
   readonly #progress: (rows: number) => void;
-  #forms: ReadonlyMap<string, ReadonlyMap<string, ColumnForm>> = new Map();
+  #forms: ReadonlyMap<string, TableForm> = new Map();
   #rows = 0;
 
   constructor(db: Kysely<Tables>, progress: (rows: number) => void) {
@@ -172,25 +166,7 @@ class Staging {
     await migrateTo(this.#db, last.at(-1) ?? "");
     // References are checked once, at the end. Otherwise the order of the tables in the file would matter.
     await sql`PRAGMA foreign_keys = OFF`.execute(this.#db);
-    const tables = await this.#db.introspection.getTables();
-    const known = new Set<string>(CONTENT_TABLES.map(({ name }) => name));
-    this.#forms = new Map(
-      tables
-        .filter(({ name }) => known.has(name))
-        .map(({ name, columns }) => [
-          name,
-          new Map(
-            columns.map((column) => [
-              column.name,
-              {
-                isText: column.dataType.toLowerCase() === "text",
-                isNullable: column.isNullable,
-                isRequired: !column.isNullable && !column.hasDefaultValue,
-              },
-            ]),
-          ),
-        ]),
-    );
+    this.#forms = await tableForms(this.#db);
   }
 
   async rows(table: string, rows: readonly BackupRow[]): Promise<void> {
@@ -210,41 +186,6 @@ class Staging {
   async complete(): Promise<void> {
     const { rows } = await sql`PRAGMA foreign_key_check`.execute(this.#db);
     if (rows.length > 0) throw refusedBackup("rows name users that it does not have");
-  }
-}
-
-function checkRow(table: string, form: ReadonlyMap<string, ColumnForm>, row: BackupRow): void {
-  for (const [column, value] of Object.entries(row)) {
-    const known = form.get(column);
-    const fits =
-      known !== undefined &&
-      (value === null ? known.isNullable : known.isText ? isText(value) : Number.isSafeInteger(value));
-    if (!fits) throw refusedBackup(`table ${table} has a row with a wrong value of ${column.slice(0, 40)}`);
-  }
-  for (const [column, { isRequired }] of form) {
-    if (isRequired && row[column] === undefined) {
-      throw refusedBackup(`table ${table} has a row without ${column}`);
-    }
-  }
-  for (const column of JSON_COLUMNS[table] ?? []) {
-    const text = row[column];
-    if (typeof text === "string" && !isJson(text)) {
-      throw refusedBackup(`table ${table} has a row with a wrong value of ${column}`);
-    }
-  }
-}
-
-/** Postgres has no text with the character 0. */
-function isText(value: unknown): boolean {
-  return typeof value === "string" && !value.includes("\0");
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
   }
 }
 

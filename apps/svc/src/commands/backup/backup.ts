@@ -48,7 +48,7 @@ export const backup: RunCommand = async ({ flags, options, environment }) => {
     const createdAt = new Date(systemClock.now());
     const isQuiet = flagOf(options, "json");
     const progress = progressNote("saved", isQuiet);
-    const { rows } = await database.readContent(async (content) =>
+    const rows = await database.readContent(async (content) =>
       writeBackup(
         {
           header: {
