@@ -38,6 +38,15 @@ describe("differingSettings", () => {
     );
   });
 
+  it("compares the origin of the endpoint, and the text of the host", () => {
+    const here = { ...bucket, object_endpoint: "https://S3.example:443/" };
+    assert.deepEqual(differingSettings(base, instance(here, {}, "key 1")), []);
+    const [lower, upper] = ["https://code.example", "https://Code.example"].map((url) =>
+      instance(bucket, { url }),
+    );
+    assert.deepEqual(differingSettings(lower!, upper!), ["host.url"]);
+  });
+
   it("without an endpoint the region is part of the address", () => {
     const aws = { object_bucket: "one" };
     const other = instance({ ...aws, object_region: "eu-west-3" });

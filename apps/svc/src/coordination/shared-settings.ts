@@ -15,11 +15,11 @@ const digestsSchema = z.record(z.string(), z.string());
 export function settingsDigests({ cache, host }: Pick<Config, "cache" | "host">): string {
   const bucket = cache.enabled ? cache.object_bucket : undefined;
   const settings: Readonly<Record<string, string>> = {
-    "host.url": new URL(host.url).href.replace(/\/+$/, ""),
+    // As text: names in the bucket are digests of it.
+    "host.url": host.url,
     "cache.object_bucket": bucket ?? "",
     ...(bucket !== undefined && {
-      // With an endpoint the region is part of signatures only.
-      "cache.object_endpoint": cache.object_endpoint ?? `region ${cache.object_region}`,
+      "cache.object_endpoint": addressOf(cache),
       "cache.storage_path": cache.storage_path?.replaceAll(/^\/+|\/+$/g, "") ?? "",
       "cache.object_hide_names": String(cache.object_hide_names),
     }),
@@ -29,6 +29,11 @@ export function settingsDigests({ cache, host }: Pick<Config, "cache" | "host">)
     hash("sha256", `${key}\0${value}`, "hex").slice(0, DIGEST_DIGITS),
   ]);
   return JSON.stringify(Object.fromEntries(digests));
+}
+
+/** Address of the store. With an endpoint the region is part of signatures only. */
+function addressOf({ object_endpoint: endpoint, object_region: region }: Config["cache"]): string {
+  return endpoint === undefined ? `region ${region}` : new URL(endpoint).origin;
 }
 
 /** Part of the record of an instance that says with which bucket and key it works. */
