@@ -62,6 +62,27 @@ describe("CachedRepositories", () => {
     await store.close();
   });
 
+  it("a change here that finds changes of other instances calls observers for them", async () => {
+    const store = await memoryStore();
+    const here = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const { id } = await here.add(FIELDS);
+    const removed = await here.add({ ...FIELDS, name: "gadgets" });
+    const told: string[] = [];
+    here.observe(
+      ({ name, timeoutSeconds }) => void told.push(`${name} changed to ${timeoutSeconds} s`),
+      ({ name }) => void told.push(`${name} ended`),
+    );
+    const there = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    await there.change(id, { enabled: false });
+    await there.remove(removed.id);
+    await here.change(id, { timeoutSeconds: 60 });
+    const expected = ["widgets changed to 30 s", "widgets ended", "gadgets ended", "widgets changed to 60 s"];
+    assert.deepEqual(told, expected);
+    await here.refresh();
+    assert.deepEqual(told, expected);
+    await store.close();
+  });
+
   it("a list that was read before a change made here does not undo it", async () => {
     const store = await memoryStore();
     const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);

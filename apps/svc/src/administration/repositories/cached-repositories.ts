@@ -61,20 +61,8 @@ export class CachedRepositories implements CachePolicies {
 
   /** Reads the changes of other instances. @throws SvcError `database_unavailable` */
   async refresh(): Promise<void> {
-    const before = this.#byId;
-    const known = new Map([...before].map(([id, { version }]) => [id, version]));
     // Changes made here come in between rarely. Without them the list that was read is the current one.
     while (!(await this.#reload()));
-    for (const [id, record] of this.#byId) {
-      const former = before.get(id);
-      const version = known.get(id);
-      if (version === undefined || version === record.version) continue;
-      this.#changed(policyOf(record));
-      if (former?.enabled === true && !record.enabled) this.#ended(policyOf(record));
-    }
-    for (const [id, record] of before) {
-      if (known.has(id) && !this.#byId.has(id)) this.#ended(policyOf(record));
-    }
   }
 
   find(owner: string, name: string): CachePolicy | undefined {
@@ -155,13 +143,26 @@ export class CachedRepositories implements CachePolicies {
     this.#byKey.set(keyOf(record.owner, record.name), policyOf(record));
   }
 
-  /** False: a change of this instance came during the read, so the list that was read is older. */
+  /**
+   * Reads the list, and calls the observers for the changes of other instances. False: a change of this instance came during
+   * the read, so the list that was read is older.
+   */
   async #reload(): Promise<boolean> {
     const changes = this.#changes;
     const records = await this.#store.list();
     if (changes !== this.#changes) return false;
+    const before = this.#byId;
     this.#byId = new Map(records.map((record) => [record.id, record]));
     this.#byKey = new Map(records.map((record) => [keyOf(record.owner, record.name), policyOf(record)]));
+    for (const record of records) {
+      const former = before.get(record.id);
+      if (former === undefined || former.version === record.version) continue;
+      this.#changed(policyOf(record));
+      if (former.enabled && !record.enabled) this.#ended(policyOf(record));
+    }
+    for (const [id, record] of before) {
+      if (!this.#byId.has(id)) this.#ended(policyOf(record));
+    }
     return true;
   }
 }
