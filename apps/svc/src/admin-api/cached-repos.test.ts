@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { z } from "zod";
 import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
+import { figuresText } from "../administration/instances/instance-figures.ts";
 import type { WarmStart } from "../cache/policy.ts";
 import { pointers, startApiClient, type ApiClient, type ApiResponse } from "./api-client.test-kit.ts";
 import { repositorySchema } from "./cached-repos.ts";
@@ -139,6 +140,35 @@ describe("GET /api/cached-repos", () => {
     const repeated = ["limit=1&limit=2", "limit=1&limit=1"];
     for (const query of ["limit=0", "limit=1001", "limit=x", "cursor=%2e%2e", "color=red", ...repeated]) {
       assert.equal((await send(`/api/cached-repos?${query}`)).status, 400, query);
+    }
+  });
+});
+
+describe("figures of other instances", () => {
+  it("are in the response to POST as they were read last, for any page", async () => {
+    const reported = {
+      hostName: "host",
+      version: "1.0.0",
+      ready: true,
+      uptimeMs: 0,
+      reportAgeMs: 0,
+      address: undefined,
+      manifestKeyId: undefined,
+      settingsDigests: undefined,
+      figures: figuresText(administration.activity.snapshot(), [], Date.now()),
+      figuresAgeMs: 60_000,
+    };
+    const own = await startApiClient({
+      instances: () => ["this", "other"].map((id) => ({ ...reported, id })),
+    });
+    try {
+      const cookie = `svc_session=${own.admin}`;
+      assert.equal((await fetch(`${own.administration.url}/admin`, { headers: { cookie } })).status, 200);
+      const { stats } = repositorySchema.parse(await own.listed());
+      assert.equal(stats.instances, 2);
+      assert.ok(stats.figures_age_seconds >= 60);
+    } finally {
+      await own.administration.stop();
     }
   });
 });

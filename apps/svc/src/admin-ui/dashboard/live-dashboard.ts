@@ -4,7 +4,6 @@ import { EventStreams, livePartial, type EventFrame } from "@devplat/web-kit";
 import type { Instances } from "../../administration/instances/instances.ts";
 import type { CacheMaintenance } from "../../cache/policy.ts";
 import type { CachedRepositories } from "../../administration/repositories/cached-repositories.ts";
-import { foldCase } from "../../repository-name.ts";
 import type { Health } from "../../health.ts";
 import type { Activity } from "../../telemetry/activity.ts";
 import { DASHBOARD_ID, dashboardContent, type DashboardState } from "./dashboard-page.ts";
@@ -43,10 +42,7 @@ export class LiveDashboard {
       instances: fleet.instances,
       repositories: repositories.list().map((record) => ({
         ...record,
-        stats: fleet.stats(
-          maintenance.stats(record.owner, record.name),
-          foldCase(`${record.owner}/${record.name}`),
-        ),
+        stats: fleet.stats(maintenance.stats(record.owner, record.name), record),
       })),
       activity: fleet.activity(activity.snapshot()),
       health: await health.look(),

@@ -4,6 +4,7 @@ import { differingSettings } from "../../coordination/shared-settings.ts";
 import type { Actor } from "../../identity/principal.ts";
 import type { ReportedInstance } from "../../storage/coordination-store.ts";
 import type { ActivitySnapshot } from "../../telemetry/activity.ts";
+import { foldCase } from "../../repository-name.ts";
 import { requireAdmin } from "../permission.ts";
 import { addActivity, addStats, readFigures, type AgedFigures } from "./instance-figures.ts";
 
@@ -29,8 +30,8 @@ export interface FleetFigures {
   activity(own: ActivitySnapshot): ActivitySnapshot;
   /** Number of instances whose figures are added up, and the age of the oldest of these figures. */
   readonly summed: { readonly count: number; readonly oldestMs: number };
-  /** @param key `owner/name` in lower case */
-  stats(own: CacheStats, key: string): CacheStats;
+  /** @param repository owner and name in any case */
+  stats(own: CacheStats, repository: { readonly owner: string; readonly name: string }): CacheStats;
 }
 
 export interface InstancesParts {
@@ -59,12 +60,19 @@ export class Instances {
     return this.#read();
   }
 
-  /** While the database does not respond, the figures that were read last count. Never rejects. */
+  /** Reads the figures of the others if they are old. While the database does not respond, those read last count. Never rejects. */
   async figures(): Promise<FleetFigures> {
     const { clock } = this.#parts;
     if (clock.monotonic() - this.#readAt >= REREAD_MS) await this.#refresh().catch(() => undefined);
-    const others = this.#others;
+    return this.known();
+  }
+
+  /** The figures that were read last. */
+  known(): FleetFigures {
+    const { clock } = this.#parts;
     const now = clock.now();
+    const sinceReadMs = Math.round(clock.monotonic() - this.#readAt);
+    const others = this.#others.map((each) => ({ ...each, ageMs: each.ageMs + sinceReadMs }));
     return {
       instances: this.#known.every(({ isThis }) => isThis) ? [] : this.#known,
       summed: {
@@ -72,7 +80,7 @@ export class Instances {
         oldestMs: Math.max(0, ...others.map(({ ageMs }) => ageMs)),
       },
       activity: (own) => addActivity(own, others, now),
-      stats: (own, key) => addStats(own, key, others, now),
+      stats: (own, { owner, name }) => addStats(own, foldCase(`${owner}/${name}`), others, now),
     };
   }
 

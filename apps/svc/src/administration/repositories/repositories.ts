@@ -7,7 +7,6 @@ import { actionEvent } from "../../identity/audit-source.ts";
 import type { Actor } from "../../identity/principal.ts";
 import type { CachedRepositoryRecord } from "../../storage/store.ts";
 import { DEFAULT_TIMEOUT_SECONDS, type CachedRepositories } from "./cached-repositories.ts";
-import { foldCase } from "../../repository-name.ts";
 import type { FleetFigures, Instances } from "../instances/instances.ts";
 import { requireAdmin } from "../permission.ts";
 import { requireVersion, type ExpectedVersions } from "../record-version.ts";
@@ -29,7 +28,7 @@ export type SummedFigures = FleetFigures["summed"];
 export interface RepositoriesParts {
   readonly list: CachedRepositories;
   readonly maintenance: CacheMaintenance;
-  readonly instances: Pick<Instances, "figures">;
+  readonly instances: Pick<Instances, "figures" | "known">;
   readonly accounts: Pick<HostAccounts, "accessToken">;
   readonly probe: RepositoryProbe;
   readonly audit: AuditTrail;
@@ -39,8 +38,6 @@ export interface RepositoriesParts {
 /** The administration of cached repositories, for admins. Every method throws SvcError `forbidden` for others. */
 export class Repositories {
   readonly #parts: RepositoriesParts;
-  /** Figures of all instances, as of the last {@link look}. */
-  #fleet: FleetFigures | undefined;
 
   constructor(parts: RepositoriesParts) {
     this.#parts = parts;
@@ -49,7 +46,9 @@ export class Repositories {
   /** Ordered by owner and name, without regard to case. */
   list(actor: Actor): readonly RepositoryState[] {
     requireAdmin(actor);
-    return this.#parts.list.list().map((record) => this.#stateOf(record));
+    const { list, instances } = this.#parts;
+    const known = instances.known();
+    return list.list().map((record) => this.#stateOf(record, known));
   }
 
   /** @throws SvcError `not_found` */
@@ -121,13 +120,12 @@ export class Repositories {
   async look(actor: Actor): Promise<void> {
     requireAdmin(actor);
     const { maintenance, instances } = this.#parts;
-    const [fleet] = await Promise.all([instances.figures(), maintenance.look()]);
-    this.#fleet = fleet;
+    await Promise.all([instances.figures(), maintenance.look()]);
   }
 
-  /** Instances whose figures are added up, as of the last {@link look}. */
+  /** Instances whose figures are added up, as they were read last. */
   get summed(): SummedFigures {
-    return this.#fleet?.summed ?? { count: 1, oldestMs: 0 };
+    return this.#parts.instances.known().summed;
   }
 
   /** Begins to fetch ahead. @throws SvcError `not_found`, `cannot_warm` */
@@ -141,10 +139,9 @@ export class Repositories {
     this.#record(actor, "cached_repository.warmed", record);
   }
 
-  #stateOf(record: CachedRepositoryRecord): RepositoryState {
+  #stateOf(record: CachedRepositoryRecord, known = this.#parts.instances.known()): RepositoryState {
     const own = this.#parts.maintenance.stats(record.owner, record.name);
-    const key = foldCase(`${record.owner}/${record.name}`);
-    return { ...record, stats: this.#fleet?.stats(own, key) ?? own };
+    return { ...record, stats: known.stats(own, record) };
   }
 
   async #requireReadable(actor: Actor, { owner, name }: { owner: string; name: string }): Promise<void> {
