@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
@@ -417,6 +417,38 @@ describe("credentials of the service manager", () => {
     const expected = "expected 32 bytes as 64 hexadecimal digits (openssl rand -hex 32)";
     assert.equal(await faults("", environment), `credential encryption.key: encryption.key: ${expected}`);
     write("encryption.key", key);
+  });
+
+  it("of other programs are not read", async () => {
+    const other = join(directory, "disk.img");
+    writeFileSync(other, "");
+    // More than the longest string of V8.
+    truncateSync(other, 513 * 1024 ** 2);
+    try {
+      assert.equal((await load("", environment)).config.encryption.key?.reveal(), key);
+    } finally {
+      rmSync(other);
+    }
+  });
+
+  it("that are empty are not set", async () => {
+    write("data_dir", "\n");
+    assert.equal((await load("data_dir: here\n", environment)).config.data_dir, "here");
+    write("data_dir", "there");
+    assert.equal((await load("data_dir: here\n", environment)).config.data_dir, "there");
+    rmSync(join(directory, "data_dir"));
+  });
+
+  it("are found behind links, and named where they cannot be read", async () => {
+    rmSync(join(directory, "admins"));
+    writeFileSync(join(folder, "linked"), "dora");
+    symlinkSync(join(folder, "linked"), join(directory, "admins"));
+    assert.deepEqual((await load("", environment)).config.admins, ["dora"]);
+    rmSync(join(folder, "linked"));
+    assert.equal(await faults("", environment), "credentials/admins: no such file");
+    // A variable wins, so the credential is not needed.
+    assert.deepEqual((await load("", { ...environment, SVC_ADMINS: "eve" })).config.admins, ["eve"]);
+    rmSync(join(directory, "admins"));
   });
 
   it("stop the start where their folder cannot be read", async () => {

@@ -29,7 +29,7 @@ const CREDENTIALS_VARIABLE = "CREDENTIALS_DIRECTORY";
 /**
  * Reads the configuration: the first of `--config`, `SVC_CONFIG`, `./svc.yaml`, `/etc/svc/config.yaml` that is named
  * or there, over it the credentials of the service manager that are named like a key, such as `encryption.key`, and over both
- * the environment. An empty variable counts as not set.
+ * the environment. An empty variable or credential counts as not set.
  *
  * @throws ConfigError naming file, line and key, or the variable
  */
@@ -37,27 +37,19 @@ export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> 
   const { environment } = sources;
   const document = await readDocument(sources);
   const value = structuredClone(document?.value ?? {});
-  const variableOf = new Map<string, string>();
+  const sourceOf = new Map<string, string>();
   const keys = environmentKeys(configSchema, BRAND.environmentPrefix);
-  const credentials = readCredentials(nonEmpty(environment[CREDENTIALS_VARIABLE]));
-  for (const { path } of keys) {
-    const name = path.join(".");
-    const given = credentials.get(name);
-    if (given === undefined) continue;
-    if (setAt(value, path, environmentValue(configSchema, path, given))) {
-      variableOf.set(name, `credential ${name}`);
-    }
-  }
+  const credentialOf = listCredentials(nonEmpty(environment[CREDENTIALS_VARIABLE]));
   for (const { variable, path } of keys) {
-    const given = environment[variable];
-    if (given === undefined || given === "") continue;
-    if (setAt(value, path, environmentValue(configSchema, path, given))) {
-      variableOf.set(path.join("."), variable);
-    }
+    const name = path.join(".");
+    const variableText = nonEmpty(environment[variable]);
+    const text = variableText ?? nonEmpty(credentialOf(name));
+    if (text === undefined || !setAt(value, path, environmentValue(configSchema, path, text))) continue;
+    sourceOf.set(name, variableText === undefined ? `credential ${name}` : variable);
   }
   const config = validateConfig(configSchema, value, (path) => {
-    const variable = variableOf.get(path.slice(0, 2).join(".")) ?? variableOf.get(String(path[0]));
-    if (variable !== undefined) return { source: variable, line: 0, column: 0 };
+    const source = sourceOf.get(path.slice(0, 2).join(".")) ?? sourceOf.get(String(path[0]));
+    if (source !== undefined) return { source, line: 0, column: 0 };
     if (document === undefined) return { source: "environment", line: 0, column: 0 };
     return { source: document.source, ...document.position(path) };
   });
@@ -77,8 +69,7 @@ async function readDocument(sources: ConfigSources): Promise<ConfigDocument | un
       text = readFileSync(path, "utf8");
     } catch (error) {
       if (named === undefined && systemCode(error) === "ENOENT") continue;
-      const problem = { source: path, line: 0, column: 0, key: "", message: unreadable(error) };
-      throw new ConfigError("config_unreadable", [problem], error);
+      throw unreadable(path, error);
     }
     // The YAML parser is loaded only where there is a file.
     const { parseConfigDocument } = await import("@devplat/config/document");
@@ -87,21 +78,35 @@ async function readDocument(sources: ConfigSources): Promise<ConfigDocument | un
   return undefined;
 }
 
-/** Text of each credential by its name, without one line break at its end. */
-function readCredentials(folder: string | undefined): ReadonlyMap<string, string> {
-  if (folder === undefined) return new Map();
+/**
+ * Lists the credentials. The result reads one by its name, without one line break at its end; undefined: there is none.
+ * Credentials of other programs are not read: they may be large, binary or not readable.
+ */
+function listCredentials(folder: string | undefined): (name: string) => string | undefined {
+  if (folder === undefined) return () => undefined;
+  const names = new Set(readable(folder, () => readdirSync(folder)));
+  return (name) => {
+    if (!names.has(name)) return undefined;
+    const path = join(folder, name);
+    return readable(path, () => readFileSync(path, "utf8").replace(/\r?\n$/, ""));
+  };
+}
+
+/** @throws ConfigError `config_unreadable` */
+function readable<T>(path: string, read: () => T): T {
   try {
-    const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
-    return new Map(
-      files.map(({ name }) => [name, readFileSync(join(folder, name), "utf8").replace(/\r?\n$/, "")]),
-    );
+    return read();
   } catch (error) {
-    const problem = { source: folder, line: 0, column: 0, key: "", message: unreadable(error) };
-    throw new ConfigError("config_unreadable", [problem], error);
+    throw unreadable(path, error);
   }
 }
 
-function unreadable(error: unknown): string {
+function unreadable(path: string, error: unknown): ConfigError {
+  const problem = { source: path, line: 0, column: 0, key: "", message: reasonOf(error) };
+  return new ConfigError("config_unreadable", [problem], error);
+}
+
+function reasonOf(error: unknown): string {
   const code = systemCode(error);
   if (code === "ENOENT") return "no such file";
   if (code === "EACCES") return "no permission to read it";
