@@ -51,7 +51,7 @@ export type FillJob = Pick<
 >;
 
 /** The repository was removed from the list, disabled or purged since the decision about the request. */
-export class RepositoryRemoved extends Error {
+class RepositoryRemoved extends Error {
   constructor() {
     super("the repository was removed, disabled or purged during the request");
     this.name = "RepositoryRemoved";
@@ -64,6 +64,14 @@ export function mayStore(
   policies: Pick<CachePolicies, "find">,
 ): boolean {
   return generation === repository.generation && enabledPolicy(policies, repository.id) !== undefined;
+}
+
+/** Throws if objects may no longer be fetched and stored for a request. */
+export function requireStorable(
+  job: Pick<FillJob, "repository" | "generation">,
+  policies: Pick<CachePolicies, "find">,
+): void {
+  if (!mayStore(job, policies)) throw new RepositoryRemoved();
 }
 
 /** The code host refused the caller while its response was prepared. */

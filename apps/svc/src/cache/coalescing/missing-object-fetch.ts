@@ -11,7 +11,7 @@ import type { Place } from "../admission/fair-queue.ts";
 import { upstreamWork } from "../admission/places.ts";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
-import { RepositoryRemoved, mayStore, type FillJob } from "../fetch-plan.ts";
+import { mayStore, requireStorable, type FillJob } from "../fetch-plan.ts";
 import type { CachePolicies } from "../policy.ts";
 import type { FetchSharing } from "../fetch-sharing.ts";
 import { SURVEYED_PREFIXES, shareHistory, type MissingWants, type Mirror } from "@devplat/git-mirror";
@@ -113,9 +113,6 @@ export class MissingObjectFetches {
     const { signal } = new AbortController();
     const turn = await this.#sharing?.objects(repository.id, subjectOf(wants), { signal, onBegun: begun });
     const forAll = turn?.kind === "lead" ? turn.fetch : undefined;
-    const requireStorable = (): void => {
-      if (!mayStore(job, this.#policies)) throw new RepositoryRemoved();
-    };
     const shared = turn?.kind === "here";
     let received = 0;
     const before = [...view.refs.values()].map(({ oid }) => oid);
@@ -130,7 +127,7 @@ export class MissingObjectFetches {
         waitMs,
       ));
       if (taken === undefined) throw new NoTurn();
-      requireStorable();
+      requireStorable(job, this.#policies);
       const response = await job.upstream
         .fetch(requestFor(wants, refs, format), signal)
         .catch((cause: unknown) => {
@@ -144,7 +141,7 @@ export class MissingObjectFetches {
       });
     };
     try {
-      requireStorable();
+      requireStorable(job, this.#policies);
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
       // Opens nothing if another instance has fetched the objects.
       await mirror.receive({ open, format, wants, shown: tips.refs.values(), covered });

@@ -3,7 +3,7 @@ import { FetchRefused, MAX_ERROR_BYTES, packOf, requestFor } from "../coalescing
 import type { FaultLog } from "../fault-log.ts";
 import { isUploadPackResult } from "../../upstream/headers.ts";
 import { withBody, type UpstreamResponse } from "../../upstream/upstream.ts";
-import { RepositoryRemoved, mayStore, type FillJob } from "../fetch-plan.ts";
+import { mayStore, requireStorable, type FillJob } from "../fetch-plan.ts";
 import type { CachePolicies } from "../policy.ts";
 import type { FetchForAll, FetchSharing } from "../fetch-sharing.ts";
 import type { Mirrors } from "@devplat/git-mirror";
@@ -145,7 +145,7 @@ export class BackgroundFills {
     const { repository, format, fetch } = job;
     // Taken before the check: the removal of the data ends all fills of this mirror.
     const mirror = this.#mirrors.of(repository.id);
-    this.#requireStorable(job);
+    requireStorable(job, this.#policies);
     const view = await mirror.view(format);
     view?.release();
     if (view !== undefined || fetch === undefined) return;
@@ -160,9 +160,9 @@ export class BackgroundFills {
     }
     const { signal } = this.#ended;
     let received = 0;
-    this.#requireStorable(job);
+    requireStorable(job, this.#policies);
     const open = async (): Promise<AsyncIterable<Buffer>> => {
-      this.#requireStorable(job);
+      requireStorable(job, this.#policies);
       const response = await job.upstream.fetch(requestFor([...wants], new Map(), format), signal);
       if (!isUploadPackResult(response)) {
         throw new FetchRefused(withBody(response, await response.read(MAX_ERROR_BYTES)));
@@ -177,11 +177,6 @@ export class BackgroundFills {
     };
     const shown = repository.tips.recent().refs.values();
     await mirror.receive({ open, format, wants: [...wants], shown, ifEmpty: true });
-  }
-
-  /** @throws RepositoryRemoved */
-  #requireStorable(job: FillJob): void {
-    if (!mayStore(job, this.#policies)) throw new RepositoryRemoved();
   }
 }
 

@@ -8,7 +8,7 @@ import { SHARED_WAIT_MS } from "../filling/background-fill.ts";
 import type { CachedRepository } from "../cached-repository.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { packBytes } from "../coalescing/pack-stream.ts";
-import { RepositoryRemoved, mayStore } from "../fetch-plan.ts";
+import { requireStorable } from "../fetch-plan.ts";
 import { enabledPolicy, type CachePolicies, type CachePolicy, type WarmStart } from "../policy.ts";
 import { SURVEYED_PREFIXES, shareHistory, type Mirror, type MirrorView } from "@devplat/git-mirror";
 import type { AdmissionQueue } from "../admission/admission-queue.ts";
@@ -278,10 +278,7 @@ export class Warmer {
   ): Promise<void> {
     const { upstreamQueue, sharing, policies, waitMs } = this.#parts;
     const { signal } = question;
-    const { generation } = repository;
-    const requireStorable = (): void => {
-      if (!mayStore({ repository, generation }, policies)) throw new RepositoryRemoved();
-    };
+    const job = { repository, generation: repository.generation };
     const options = { signal, waitMs: SHARED_WAIT_MS };
     const turn = await sharing?.objects(repository.id, subjectOf(wants), options);
     const forAll = turn?.kind === "lead" ? turn.fetch : undefined;
@@ -291,12 +288,12 @@ export class Warmer {
       const work = upstreamWork(repository.id.key, undefined);
       place = await upstreamQueue.take(work, signal, waitMs);
       if (place === undefined) throw new Error("no turn to ask the code host came in time");
-      requireStorable();
+      requireStorable(job, policies);
       const chunks = await this.#options.source.fetch(question, requestFor(wants, refs, format));
       return packBytes(counted(chunks, place));
     };
     try {
-      requireStorable();
+      requireStorable(job, policies);
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
       // Opens nothing if another instance has fetched the objects.
       await store.receive({ open, format, wants, shown: tips.refs.values(), covered });
