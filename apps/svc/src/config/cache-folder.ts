@@ -9,3 +9,8 @@ export function cacheFolder({ cache, data_dir }: Pick<Config, "cache" | "data_di
   const path = cache.object_bucket === undefined ? cache.storage_path : cache.local_path;
   return resolve(path ?? join(resolve(data_dir), "cache"));
 }
+
+/** `cache.storage_path` as the beginning of all names in the bucket, without slashes around it. Empty: the root of the bucket. */
+export function bucketPrefix(storagePath: string | undefined): string {
+  return storagePath?.replaceAll(/^\/+|\/+$/g, "") ?? "";
+}

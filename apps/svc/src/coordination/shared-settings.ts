@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
+import { bucketPrefix } from "../config/cache-folder.ts";
 import type { Config } from "../config/schema.ts";
 import type { InstanceRecord } from "../storage/coordination-store.ts";
 
@@ -20,7 +21,7 @@ export function settingsDigests({ cache, host }: Pick<Config, "cache" | "host">)
     "cache.object_bucket": bucket ?? "",
     ...(bucket !== undefined && {
       "cache.object_endpoint": addressOf(cache),
-      "cache.storage_path": cache.storage_path?.replaceAll(/^\/+|\/+$/g, "") ?? "",
+      "cache.storage_path": bucketPrefix(cache.storage_path),
       "cache.object_hide_names": String(cache.object_hide_names),
     }),
   };

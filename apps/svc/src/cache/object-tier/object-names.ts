@@ -2,6 +2,7 @@ import { createHmac, hash, randomBytes } from "node:crypto";
 import type { Secret } from "@devplat/base";
 import { checkKey } from "@devplat/object-store";
 import type { RepositoryId } from "../../access/repository-id.ts";
+import { bucketPrefix } from "../../config/cache-folder.ts";
 
 /** Version of the layout of the bucket. */
 const LAYOUT = "v1";
@@ -30,7 +31,7 @@ export class ObjectNames {
   readonly #hideKey: Secret<Buffer> | undefined;
 
   constructor({ prefix, hostUrl, hideKey }: ObjectNamesOptions) {
-    const trimmed = prefix.replaceAll(/^\/+|\/+$/g, "");
+    const trimmed = bucketPrefix(prefix);
     this.root = trimmed === "" ? `${LAYOUT}/` : `${trimmed}/${LAYOUT}/`;
     this.host = `${this.root}${hash("sha256", hostUrl)}/`;
     this.#hideKey = hideKey;

@@ -14,6 +14,7 @@ import { ConditionalManifestFile } from "../../cache/object-tier/manifest/manife
 import { PointersInUse } from "../../cache/object-tier/manifest/pointers-in-use.ts";
 import { PointedManifestFile } from "../../cache/object-tier/manifest/pointed-manifest-file.ts";
 import { repositoryKey } from "../../coordination/repository-key.ts";
+import { bucketPrefix } from "../../config/cache-folder.ts";
 import { hasCommonDatabase } from "../../config/common-database.ts";
 import { ManifestReader } from "../../cache/object-tier/manifest/manifest-reader.ts";
 import { ManifestRefusals } from "../../cache/object-tier/manifest/manifest-refusals.ts";
@@ -73,7 +74,7 @@ export async function examineBucket(config: Config, findings: Findings): Promise
 }
 
 async function probeFindings(bucket: ObjectStore, config: Config, findings: Findings): Promise<BucketState> {
-  const prefix = config.cache.storage_path?.replaceAll(/^\/+|\/+$/g, "") ?? "";
+  const prefix = bucketPrefix(config.cache.storage_path);
   const abilities = await probeStore(bucket, { ...(prefix !== "" && { prefix }) });
   const isPointed = !abilities.conditions && hasCommonDatabase(config);
   const state = stateOf(abilities, hasCommonDatabase(config), config.cache);
