@@ -28,11 +28,11 @@ export async function lookAtFolder(folder: string): Promise<FolderState> {
   } catch (error) {
     const [code, mode] = [systemCode(error) ?? "unknown", (found.mode & 0o777).toString(8)];
     const owner = `it belongs to user id ${found.uid}, mode ${mode}; this command runs as ${process.getuid?.()}`;
-    return { kind: "unusable", reason: `${unusable(folder, existing)} (${code}): ${owner}` };
+    return { kind: "unusable", reason: `${unusableFolder(folder, existing)} (${code}): ${owner}` };
   }
 }
 
 /** Beginning of a sentence about a folder that cannot be used. */
-export function unusable(folder: string, existing: string): string {
+export function unusableFolder(folder: string, existing: string): string {
   return existing === folder ? `${folder} cannot be written to` : `${folder} cannot be made`;
 }

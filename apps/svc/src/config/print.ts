@@ -1,4 +1,5 @@
 import { stringify } from "yaml";
+import { usesPathStyle } from "./path-style.ts";
 import { configSchema, type Config } from "./schema.ts";
 
 /** The effective configuration as YAML; secrets are masked, keys without a value are left out. */
@@ -14,5 +15,5 @@ export function maskedConfig(config: Config): Record<string, unknown> {
 /** With the default of a key that depends on another key. */
 function withPathStyle(cache: Config["cache"]): Config["cache"] {
   if (cache.object_bucket === undefined) return cache;
-  return { ...cache, object_path_style: cache.object_path_style ?? cache.object_endpoint !== undefined };
+  return { ...cache, object_path_style: usesPathStyle(cache) };
 }

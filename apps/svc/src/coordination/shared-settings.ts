@@ -38,7 +38,7 @@ function addressOf({ object_endpoint: endpoint, object_region: region }: Config[
 }
 
 /** Part of the record of an instance that says with which bucket and key it works. */
-export type ComparedInstance = Pick<InstanceRecord, "settingsDigests" | "manifestKeyId">;
+type ComparedInstance = Pick<InstanceRecord, "settingsDigests" | "manifestKeyId">;
 
 /** Keys of the settings in which two instances differ, as far as both have reported them. Ordered by name. */
 export function differingSettings(one: ComparedInstance, other: ComparedInstance): readonly string[] {

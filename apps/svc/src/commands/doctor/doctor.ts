@@ -15,7 +15,7 @@ import { UpstreamConnections } from "../../upstream/upstream-connections.ts";
 import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../../health.ts";
 import { TlsIdentities } from "../../http/server/tls-identities.ts";
 import { readConfig, type RunCommand } from "../command.ts";
-import { lookAtFolder, unusable } from "../folder-state.ts";
+import { lookAtFolder, unusableFolder } from "../folder-state.ts";
 import { databaseFindings } from "./database-findings.ts";
 import { serviceState } from "./service-state.ts";
 
@@ -117,7 +117,7 @@ async function folderFinding(folder: string): Promise<Outcome> {
     // For the superuser the permissions say nothing, and a file system may refuse new folders for other reasons.
     await rmdir(await mkdtemp(join(existing, TRIAL_FOLDER)));
   } catch (error) {
-    return { fault: `${unusable(folder, existing)} (${systemCode(error) ?? "unknown"})` };
+    return { fault: `${unusableFolder(folder, existing)} (${systemCode(error) ?? "unknown"})` };
   }
   const shown = `${folder}, ${Math.floor(freeBytes / 1024 ** 3)} GiB free`;
   if (freeBytes < LITTLE_SPACE) return { warning: shown };

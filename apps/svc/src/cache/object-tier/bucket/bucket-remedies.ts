@@ -1,5 +1,6 @@
 import { systemCode } from "@devplat/base";
 import type { ObjectStoreError, ObjectStoreErrorCode, ProbeRow } from "@devplat/object-store";
+import { usesPathStyle } from "../../../config/path-style.ts";
 
 /** Settings that decide which remedy fits. */
 export interface BucketSettings {
@@ -75,7 +76,7 @@ const BY_CODE: Partial<Readonly<Record<ObjectStoreErrorCode, Remedy>>> = {
 };
 
 /** Remedy for a fault of the bucket, with the key of the setting. Undefined: no setting repairs it. */
-export function bucketRemedy(error: ObjectStoreError, settings: BucketSettings): string | undefined {
+function bucketRemedy(error: ObjectStoreError, settings: BucketSettings): string | undefined {
   const { code, storeCode, cause, message } = error;
   const remedy =
     (code === "unreachable" ? BY_SYSTEM_CODE[systemCode(cause) ?? ""] : undefined) ??
@@ -114,9 +115,4 @@ function speaksHttp(): string {
 function credentialOf({ object_access_key_id: keyId }: BucketSettings, part: "id" | "secret"): string {
   if (keyId === undefined) return "the credentials of the AWS chain";
   return part === "id" ? "cache.object_access_key_id" : "cache.object_secret_access_key";
-}
-
-/** As the client does by default. */
-function usesPathStyle({ object_path_style: isSet, object_endpoint: endpoint }: BucketSettings): boolean {
-  return isSet ?? endpoint !== undefined;
 }
