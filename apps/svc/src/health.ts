@@ -1,6 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { setTimeout as after } from "node:timers/promises";
-import type { Clock } from "@devplat/base";
+import { within, type Clock } from "@devplat/base";
 import type { BucketReport } from "./cache/object-tier/bucket/bucket-report.ts";
 import type { InstanceDifferences } from "./coordination/instance-registry.ts";
 import type { Activity } from "./telemetry/activity.ts";
@@ -60,13 +59,8 @@ export class Health {
 
   /** Whether the database responds in time. Never rejects. @param ms maximum time to wait */
   async databaseAnswers(ms = PING_MS): Promise<boolean> {
-    const ended = new AbortController();
-    const late = after(ms, false, { signal: ended.signal }).catch(() => false);
     // One at a time, so that probes of a database that hangs do not take all of its connections.
-    const answered = (this.#running ??= this.#ping());
-    const isThere = await Promise.race([answered, late]);
-    ended.abort();
-    return isThere;
+    return (await within((this.#running ??= this.#ping()), ms)) === true;
   }
 
   async #ping(): Promise<boolean> {

@@ -1,10 +1,9 @@
 import { randomUUIDv7 } from "node:crypto";
 import { hostname } from "node:os";
-import type { Clock, Logger } from "@devplat/base";
+import { within, type Clock, type Logger } from "@devplat/base";
 import { repositoryId } from "../access/repository-id.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import type { CacheService } from "../cache/cache-service.ts";
-import { within } from "../cache/coalescing/keep-alive.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
 import type { Config } from "../config/schema.ts";
 import { ChangeWatcher } from "../coordination/change-watcher.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "@devplat/base";
+import { within, type Clock } from "@devplat/base";
 import type { IdleDetector } from "@devplat/git-mirror";
 import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { ByteSource, Metrics } from "../telemetry/metrics.ts";
@@ -7,7 +7,7 @@ import type { QueueRules } from "./admission/admission-queue.ts";
 import { ClientWait } from "./admission/client-wait.ts";
 import type { ToldWaiters } from "./admission/told-waiters.ts";
 import type { CoalescedFetch, FetchReader } from "./coalescing/coalesced-fetch.ts";
-import { PACKFILE, canKeepAlive, within } from "./coalescing/keep-alive.ts";
+import { PACKFILE, canKeepAlive } from "./coalescing/keep-alive.ts";
 import type { CoalescedFetches } from "./coalescing/coalesced-fetches.ts";
 import { joinWhenShared, sharingKey } from "./coalescing/sharing.ts";
 import type { LeadFetch } from "./coalescing/lead-fetch.ts";

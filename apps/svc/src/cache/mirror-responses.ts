@@ -1,3 +1,4 @@
+import { within } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import {
   primeStream,
@@ -22,7 +23,7 @@ import {
   type MissingObjectFetch,
   type MissingObjectFetches,
 } from "./coalescing/missing-object-fetch.ts";
-import { canKeepAlive, within } from "./coalescing/keep-alive.ts";
+import { canKeepAlive } from "./coalescing/keep-alive.ts";
 import type { AdmissionQueue } from "./admission/admission-queue.ts";
 import { NotAdmitted, admitted } from "./admission/admit-response.ts";
 import type { WaitingJob } from "./fetch-plan.ts";

@@ -1,5 +1,5 @@
 import { isRefusal } from "../upstream/response-status.ts";
-import { messageOf, type Logger } from "@devplat/base";
+import { messageOf, within, type Logger } from "@devplat/base";
 import { addressKey } from "@devplat/config/address-key";
 import {
   SIDE_BAND,
@@ -15,7 +15,7 @@ import { BRAND } from "../brand.ts";
 import { StoredDataDamaged } from "../cache/responses/block-sums.ts";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import { AccessEnded, type FetchPlan } from "../cache/fetch-plan.ts";
-import { KEEPALIVE, KEEP_ALIVE_MS, within } from "../cache/coalescing/keep-alive.ts";
+import { KEEPALIVE, KEEP_ALIVE_MS } from "../cache/coalescing/keep-alive.ts";
 import { leave, type GitCache } from "../cache/git-cache.ts";
 import type { RequestContext } from "../http/request/request-context.ts";
 import { ResponseCut } from "../cache/coalescing/coalesced-fetch.ts";

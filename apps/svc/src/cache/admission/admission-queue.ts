@@ -1,6 +1,5 @@
-import type { Clock } from "@devplat/base";
+import { within, type Clock } from "@devplat/base";
 import type { QueueName, QueueResult } from "../../telemetry/queue-metrics.ts";
-import { within } from "../coalescing/keep-alive.ts";
 import type { ClientWait } from "./client-wait.ts";
 import { FairQueue, type FairQueueOptions, type Place, type QueuedWork, type Waiting } from "./fair-queue.ts";
 import type { ToldWaiters } from "./told-waiters.ts";

@@ -1,3 +1,4 @@
+import { within } from "@devplat/base";
 import { SIDE_BAND, decodePktLine, encodePktLine, lineText, type FetchRequest } from "@devplat/git-protocol";
 
 /** Milliseconds between two keepalive packets while a response is prepared (as git's `uploadpack.keepAlive`). */
@@ -22,17 +23,6 @@ export function canKeepAlive(fetch: FetchRequest): boolean {
     fetch.packfileUris === undefined &&
     !fetch.sidebandAll
   );
-}
-
-/** The value of a promise; undefined if it does not resolve in time. */
-export async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  const timeout = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => timeout.resolve(undefined), ms);
-  try {
-    return await Promise.race([promise, timeout.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /**

@@ -1,6 +1,7 @@
+import { within } from "@devplat/base";
 import { isUploadPackResult } from "../../upstream/headers.ts";
 import { AccessEnded, type FetchJob, type WaitingJob } from "../fetch-plan.ts";
-import { canKeepAlive, drop, keptAlive, within } from "./keep-alive.ts";
+import { canKeepAlive, drop, keptAlive } from "./keep-alive.ts";
 import type { RepositoryReset } from "../repository-reset.ts";
 import type { MirrorOutcome } from "../mirror-responses.ts";
 

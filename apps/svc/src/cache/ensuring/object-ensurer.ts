@@ -1,10 +1,9 @@
-import type { Clock } from "@devplat/base";
+import { within, type Clock } from "@devplat/base";
 import type { Mirrors, MirrorResponder, MirrorThreads, MissingWants } from "@devplat/git-mirror";
 import { isStorable } from "../../access/repository-id.ts";
 import { GitError } from "../../upstream/errors.ts";
 import type { UpstreamResponse } from "../../upstream/upstream.ts";
 import type { BackgroundWork } from "../background-work.ts";
-import { within } from "../coalescing/keep-alive.ts";
 import {
   RequestFailed,
   ResponseBroken,

@@ -1,9 +1,9 @@
+import { within } from "@devplat/base";
 import type { FetchRequest } from "@devplat/git-protocol";
 import type { IdleDetector, Mirrors, MirrorThreads } from "@devplat/git-mirror";
 import { isStorable } from "../../access/repository-id.ts";
 import type { CachedRepository } from "../cached-repository.ts";
 import type { CoalescedFetch } from "../coalescing/coalesced-fetch.ts";
-import { within } from "../coalescing/keep-alive.ts";
 import { fetchChunks, packBytes } from "../coalescing/pack-stream.ts";
 import { mayStore, type FetchJob, type FillJob } from "../fetch-plan.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";

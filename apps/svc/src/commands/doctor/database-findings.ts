@@ -1,5 +1,5 @@
 import { lstat } from "node:fs/promises";
-import { setTimeout as after } from "node:timers/promises";
+import { within } from "@devplat/base";
 import type { Findings, Outcome } from "@devplat/cli";
 import { hasCommonDatabase } from "../../config/common-database.ts";
 import type { Config } from "../../config/schema.ts";
@@ -70,14 +70,7 @@ async function instancesOutcome(config: Config, store: Store): Promise<() => Out
 
 /** The checks, or a fault when their time is over. Their connections end by their own limits. */
 async function withinLimit(check: () => Promise<Outcome>): Promise<Outcome> {
-  const ended = new AbortController();
-  const late = after(LIMIT_MS, undefined, { signal: ended.signal }).then(() => {
-    throw new SvcError("database_unavailable", `The database gave no answer within ${LIMIT_MS / 1000} s`);
-  });
-  late.catch(() => undefined);
-  try {
-    return await Promise.race([check(), late]);
-  } finally {
-    ended.abort();
-  }
+  const outcome = await within(check(), LIMIT_MS);
+  if (outcome !== undefined) return outcome;
+  throw new SvcError("database_unavailable", `The database gave no answer within ${LIMIT_MS / 1000} s`);
 }

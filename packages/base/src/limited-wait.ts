@@ -13,3 +13,14 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | un
     signal.removeEventListener("abort", abort);
   }
 }
+
+/** The value of a promise; undefined if it does not resolve in time. The work goes on. @throws the error of the work in time */
+export async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  const timeout = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => timeout.resolve(undefined), ms);
+  try {
+    return await Promise.race([promise, timeout.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
