@@ -244,8 +244,10 @@ describe("the dashboard of several instances", () => {
     const [listed] = (await (await fetch(`${stand.url}/api/cached-repos`, { headers: bearer })).json()) as {
       stats: Record<string, number>;
     }[];
-    const { hits, misses, instances: count, figures_age_seconds: age } = listed!.stats;
-    assert.deepEqual([hits, misses, count, age], [40, 10, 2, 130]);
+    const { hits, misses, instances: count, figures_age_seconds: age = 0 } = listed!.stats;
+    assert.deepEqual([hits, misses, count], [40, 10, 2]);
+    // The figures were 130 s old when they were read, some time ago.
+    assert.ok(age >= 130 && age < 190, String(age));
     stand.dashboard.close();
     await stand.stop();
   });

@@ -39,7 +39,7 @@ export class CachedRepositories implements CachePolicies {
   #byKey = new Map<string, CachePolicy>();
   #changed: (policy: CachePolicy) => void = () => undefined;
   #ended: (policy: CachePolicy) => void = () => undefined;
-  /** Counts the changes made here, so that a list that was read before one does not undo it. */
+  /** Counts the changes of the list in memory, so that a list that was read before one does not undo it. */
   #changes = 0;
 
   private constructor(store: CachedRepositoryStore, clock: Clock) {
@@ -151,6 +151,8 @@ export class CachedRepositories implements CachePolicies {
     const changes = this.#changes;
     const records = await this.#store.list();
     if (changes !== this.#changes) return false;
+    // A list that is being read at the same time may be older.
+    this.#changes++;
     const before = this.#byId;
     this.#byId = new Map(records.map((record) => [record.id, record]));
     this.#byKey = new Map(records.map((record) => [keyOf(record.owner, record.name), policyOf(record)]));
