@@ -101,6 +101,14 @@ describe("the places where a rule may write", () => {
     }
   });
 
+  it("with paths in the form of the given platform, also in sync.allowed_targets", async () => {
+    const platform = { ...w.places.platform, native: (path: string) => path.replaceAll("|", "/") };
+    await mkdir(join(w.home, "own"), { mode: 0o700 });
+    const policy = new TargetPolicy({ ...w.places, platform }, ["~/own|given"], []);
+    const { file } = await policy.resolve("~/own|given|f.yaml");
+    assert.equal(file, join(w.home, "own/given/f.yaml"));
+  });
+
   it("not into a file of another user, unless root writes it [agent 12.9]", async (t) => {
     if (process.geteuid?.() === 0) t.mock.method(process as { geteuid(): number }, "geteuid", () => 12_345);
     const policy = new TargetPolicy({ ...w.places, home: "/" }, ["/"], []);

@@ -70,7 +70,7 @@ export class TargetPolicy {
 
   /** Takes up a changed configuration; see the constructor. */
   configure(allowed: readonly string[], ownFiles: readonly string[]): void {
-    this.#allowed = allowed.map((entry) => expandHome(entry, this.#places.home));
+    this.#allowed = allowed.map((entry) => this.#expanded(entry));
     this.#ownFiles = ownFiles;
   }
 
@@ -89,12 +89,16 @@ export class TargetPolicy {
 
   /** As {@link resolve}, but without the checks of the owners of folders and file. */
   async place(path: string, remote = false): Promise<ResolvedTarget> {
-    const full = expandHome(path, this.#places.home);
+    const full = this.#expanded(path);
     const target = await followLinks(full, (reason) => refused(full, reason));
     await this.#checkAllowed(path, target.file);
     await this.#checkForbidden(path, full, target);
     if (remote) await this.#checkRemote(path, full, target.file);
     return target;
+  }
+
+  #expanded(path: string): string {
+    return expandHome(path, this.#places.home, this.#places.platform);
   }
 
   async #checkAllowed(path: string, file: string): Promise<void> {
