@@ -29,6 +29,8 @@ class TestStore {
   versions = 0;
   /** A held request for a version waits for this. */
   hold: Promise<void> | undefined;
+  /** Runs in each request for a version. */
+  duringCycle: (() => Promise<void>) | undefined;
   #notify: (() => void) | undefined;
   readonly store: SecretStore;
 
@@ -45,8 +47,9 @@ class TestStore {
       delete: (path) => real.delete(path),
       ping: () => real.ping(),
       close: () => Promise.resolve(),
-      metadata: (path) => {
+      metadata: async (path) => {
         this.versions += 1;
+        await this.duringCycle?.();
         return guarded(() => real.metadata(path));
       },
       read: (path) => {
@@ -83,10 +86,12 @@ let store: TestStore;
 let stop: AbortController;
 let running: Promise<void> | undefined;
 let watch: StoreWatch;
+let loops: LoopMonitor;
 beforeEach(async () => {
   w = await workspace();
   await w.put("k", { token: "one" });
   clock = new HandClock();
+  loops = new LoopMonitor(clock);
   store = new TestStore(w.store);
   stop = new AbortController();
 });
@@ -117,7 +122,7 @@ async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
   const daemon = assembleLoop({
     ...parts,
     ...WITHOUT_ENROLMENTS,
-    loops: new LoopMonitor(clock),
+    loops,
     watch,
     intervalMs: INTERVAL_MS,
   });
@@ -190,8 +195,36 @@ describe("the loop", () => {
     await turn();
     store.hold = undefined;
     release();
+    await until(() => daemon.status().sync.next_cycle_at !== null);
+    await turn();
+    clock.advance(20);
     await until(() => store.versions === 2);
     await until(idle(daemon));
+  });
+
+  it("makes progress with a store that changes during each cycle", async () => {
+    const daemon = await start();
+    await until(idle(daemon));
+    let cycles = 0;
+    const faults: (string | undefined)[] = [];
+    store.duringCycle = async () => {
+      if (++cycles > 3) return;
+      store.event();
+      await turn();
+      clock.advance(40 * 60_000);
+      faults.push(loops.fault());
+    };
+    store.event();
+    await turn();
+    clock.advance(20);
+    for (let cycle = 1; cycle <= 3; cycle++) {
+      await until(() => cycles >= cycle && daemon.status().sync.next_cycle_at !== null);
+      await turn();
+      clock.advance(20);
+      await until(() => cycles > cycle);
+    }
+    await until(idle(daemon));
+    assert.deepEqual(faults, [undefined, undefined, undefined]);
   });
 
   it("syncNow counts a cycle that is running, and its promise resolves at its end", async () => {

@@ -182,7 +182,8 @@ export class Daemon implements DaemonView {
       .finally(() => {
         this.#running = undefined;
         targets.follow(engine.targetFiles());
-        timer.planIn(this.#again ? 0 : this.#waitMs());
+        // Even cycles that follow each other wait a moment: the end of the wait is the progress that the watchdog sees.
+        timer.planIn(this.#again ? EVENT_SETTLE_MS : this.#waitMs());
         this.#changed();
       });
     // The loop handles a failure only when it waits for this cycle.
