@@ -29,6 +29,8 @@ describe("Watchdog", () => {
     fault = undefined;
     t.mock.timers.tick(PERIOD_MS);
     assert.equal(alive.mock.callCount(), 7);
+    assert.equal(status.mock.calls.at(-1)?.arguments[0], "works again");
+    assert.equal(status.mock.callCount(), 2);
     watchdog.stop();
     t.mock.timers.tick(PERIOD_MS);
     assert.equal(alive.mock.callCount(), 7);

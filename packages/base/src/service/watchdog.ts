@@ -39,8 +39,10 @@ export class Watchdog {
     const found = fault();
     if (found === undefined) manager.alive();
     if (found === this.#fault) return;
-    if (found === undefined) logger.info({ was: this.#fault }, "works again");
-    else if (this.#fault === undefined) {
+    if (found === undefined) {
+      logger.info({ was: this.#fault }, "works again");
+      manager.status("works again");
+    } else if (this.#fault === undefined) {
       logger.error({ reason: found }, "makes no progress: the service manager restarts it");
       manager.status(`no progress: ${found}`);
     }
