@@ -1,4 +1,5 @@
 import { ifExists, writeAtomically } from "@devplat/base";
+import { readProcess } from "@devplat/base/process-record";
 import { signalProcess } from "@devplat/base/process-signal";
 import { randomBytes } from "node:crypto";
 import { readdir, readFile, rm } from "node:fs/promises";
@@ -128,12 +129,11 @@ async function readRecord(path: string): Promise<z.infer<typeof recordSchema> | 
 /** Start of a process, which tells it from another one with its id; undefined if it is gone or cannot be seen. */
 async function processStart(pid: number): Promise<string | undefined> {
   try {
-    const [stat, boot] = await Promise.all([
-      readFile(`/proc/${pid}/stat`, "utf8"),
+    const [found, boot] = await Promise.all([
+      readProcess(pid),
       readFile("/proc/sys/kernel/random/boot_id", "utf8"),
     ]);
-    // The name, in parentheses, may hold blanks. The start is field 22 (proc(5)).
-    return `${boot.trim()} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]}`;
+    return found && `${boot.trim()} ${found.startTime}`;
   } catch {
     return undefined;
   }
