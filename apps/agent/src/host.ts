@@ -7,8 +7,6 @@ export interface Host {
   readonly environment: NodeJS.ProcessEnv;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Default: the system of this process. */
-  readonly platform?: NodeJS.Platform;
   /** Time limit for checking a token with the store, in milliseconds. Default: the client's own limit. */
   readonly storeTimeoutMs?: number;
 }

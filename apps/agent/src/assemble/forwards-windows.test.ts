@@ -8,6 +8,7 @@ import type { Places } from "../agent-files/places.ts";
 import { embeddedSignIn } from "../auth/sign-in.ts";
 import { parseConfig, type LoadedConfig } from "../config/load.ts";
 
+import { platformOf } from "../platform/platform.ts";
 import type { RemoteView } from "../remote-view.ts";
 import type { BuiltForwards } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { ForwardError } from "../surfaces/forwards/errors/forward-error.ts";
@@ -45,6 +46,7 @@ describe("forwards on Windows, with a real sshd", { timeout: TIMEOUT_MS }, () =>
       configFolder: at("config"),
       runtime: at("runtime"),
       state: at("state"),
+      platform: platformOf("win32"),
     };
     const config = parseConfig({
       path: "config.yaml",
@@ -61,8 +63,7 @@ describe("forwards on Windows, with a real sshd", { timeout: TIMEOUT_MS }, () =>
       environment: process.env,
       clock: systemClock,
       logger: silentLogger,
-      platform: "win32",
-    } as const;
+    };
     built = assembleForwards(host, {
       current: () => ({ config }) as LoadedConfig,
       signIn: embeddedSignIn,

@@ -86,7 +86,7 @@ export function assembleForwards(host: Host, parts: ForwardsFoundation): BuiltFo
   };
   const checkVersion = versionCheck(ssh, settings);
   const dialler =
-    (host.platform ?? process.platform) === "win32"
+    places.platform.system === "win32"
       ? new PlainConnections(connections, checkVersion)
       : new TrialConnections(async (entry, former, signal) => {
           await checkVersion();
