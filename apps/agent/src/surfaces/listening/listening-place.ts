@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:net";
 import { descriptorPath } from "./activation.ts";
-import { isPipeName, listenOnPipe, restrictByPowershell } from "./named-pipe.ts";
+import { isPipeName } from "./pipe-name.ts";
 import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";
 
 export interface ListeningOptions {
@@ -49,7 +49,9 @@ export class ListeningPlace {
   }
 }
 
-function listenAt(server: Server, address: string): Promise<PlacedSocket> {
-  if (!isPipeName(address)) return listenOnPath(server, address);
-  return listenOnPipe(server, address, restrictByPowershell(process.env));
+async function listenAt(server: Server, address: string): Promise<PlacedSocket> {
+  if (!isPipeName(address)) return await listenOnPath(server, address);
+  // Only Windows loads what starts PowerShell.
+  const { listenOnPipe, restrictByPowershell } = await import("./named-pipe.ts");
+  return await listenOnPipe(server, address, restrictByPowershell(process.env));
 }

@@ -10,7 +10,8 @@ import { testPrograms } from "../../desktop/programs.test-kit.ts";
 import { parseConfig } from "../../config/load.ts";
 import { platformOf } from "../../platform/platform.ts";
 import { apiSocketPath, peerSocketPath, sshAgentSocketPath } from "../socket/places.ts";
-import { isPipeName, listenOnPipe, pipeName, restrictByPowershell } from "./named-pipe.ts";
+import { listenOnPipe, restrictByPowershell } from "./named-pipe.ts";
+import { isPipeName, pipeName } from "./pipe-name.ts";
 import { listenOnPath } from "./socket-place.ts";
 
 const placesOn = (system: NodeJS.Platform, folder: string) =>

@@ -4,7 +4,7 @@ import type { Places } from "../../agent-files/places.ts";
 import type { Config } from "../../config/schema.ts";
 import { agentStatusSchema, type AgentStatus, type CommandStatus } from "../../status.ts";
 import { DaemonClient } from "./daemon-client.ts";
-import { isPipeName } from "../listening/named-pipe.ts";
+import { isPipeName } from "../listening/pipe-name.ts";
 import { isAnswering } from "../listening/socket-place.ts";
 import { apiSocketPath } from "./places.ts";
 

@@ -2,7 +2,7 @@ import type { Places } from "../../agent-files/places.ts";
 import type { ApiSection } from "../../config/sections/surface-sections.ts";
 import type { SshAgentSection } from "../../config/sections/ssh-agent-section.ts";
 import { expandHome } from "../../config/sections/rule.ts";
-import { isPipeName, pipeName } from "../listening/named-pipe.ts";
+import { isPipeName, pipeName } from "../listening/pipe-name.ts";
 
 /** Names in the runtime folder, unless the configuration says otherwise. */
 const API_SOCKET = "api.sock";
