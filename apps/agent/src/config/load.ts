@@ -6,7 +6,7 @@ import { broadTrust } from "./broad-trust.ts";
 import { readConfigFile, type ConfigFile } from "./file.ts";
 import type { Places } from "../agent-files/places.ts";
 import { withRemote, type LocatedConfig } from "./overlay.ts";
-import { policyOf, type ReadPolicy } from "./policy.ts";
+import type { ReadPolicy } from "./policy.ts";
 import type { RemoteConfig } from "./remote.ts";
 import { configSchema, type Config } from "./schema.ts";
 import { withUserOverlay } from "./user-overlay.ts";
@@ -30,7 +30,7 @@ export interface LoadedConfig extends LocatedConfig {
 export async function loadConfig(
   places: Places,
   explicit: string | undefined,
-  policy: ReadPolicy = policyOf(places.platform, process.env),
+  policy: ReadPolicy = () => readHostPolicy(places),
 ): Promise<LoadedConfig> {
   const { file, isSystem } = await chooseFile(places, explicit, policy);
   const config = parseConfig(file);
@@ -84,6 +84,13 @@ export function parseConfig(file: { readonly path: string; readonly text: string
     source: file.path,
     ...document.position(path),
   }));
+}
+
+/** Only Windows has such a policy, and only there its reader is loaded. */
+async function readHostPolicy({ platform }: Places): Promise<ConfigFile | undefined> {
+  if (platform.system !== "win32") return undefined;
+  const { policyOf } = await import("./policy.ts");
+  return await policyOf(platform, process.env)();
 }
 
 async function chooseFile(
