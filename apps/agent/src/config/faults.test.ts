@@ -32,6 +32,8 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "api-offers-unknown": "2:32: api.peer.offers[1]: expected one of: token, browse, notify, clipboard",
   "docker-cache-too-long": "2:11: docker.cache_ttl: must be at most 10m",
   "docker-path-climbs": '2:19: docker.paths[0]: the path "demo/.." cannot be used: it has a ".." segment',
+  "docker-socket-is-a-pipe": "2:26: docker.socket: expected a path from / or ~/",
+  "docker-volume-dir-is-a-pipe": "2:26: docker.volume_dir: expected a path from / or ~/",
   "duration-broken": "2:9: sync.interval: expected a duration such as 30s, 15m, 36h or 7d",
   "duration-is-a-number": "2:9: fuse.cache_ttl: expected a duration such as 30s, 15m, 36h or 7d",
   "enrolment-copies-itself": "3:22: enrolments.a.from: must not be the enrolment itself",

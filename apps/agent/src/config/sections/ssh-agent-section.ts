@@ -2,7 +2,7 @@ import { duration } from "@devplat/config";
 import { z } from "zod";
 import { entryName } from "./entry-name.ts";
 import { mountPath } from "./mount-path.ts";
-import { ownSocketPath } from "./own-socket-path.ts";
+import { ownSocketOrPipe } from "./own-socket-path.ts";
 import { secretFolderPath } from "./secret-folder-path.ts";
 
 /** A certificate is renewed 30 s before its end. A shorter life leaves no time to use it; in milliseconds. */
@@ -90,7 +90,7 @@ const keySource = z.discriminatedUnion("source", [
 export const sshAgentSection = z
   .strictObject({
     enabled: z.boolean().default(false),
-    unix: z.strictObject({ path: ownSocketPath.optional() }).prefault({}),
+    unix: z.strictObject({ path: ownSocketOrPipe.optional() }).prefault({}),
     confirm: confirm.default("never"),
     /** How long a key with a passphrase stays usable after the passphrase was typed. */
     key_lifetime: duration({ min: MIN_KEY_LIFETIME_MS, max: MAX_KEY_LIFETIME_MS }).prefault("12h"),
@@ -98,13 +98,13 @@ export const sshAgentSection = z
     /** Agents whose keys are listed too. */
     relay: z
       .array(
-        z.union([z.literal(SSH_AUTH_SOCK), ownSocketPath], {
+        z.union([z.literal(SSH_AUTH_SOCK), ownSocketOrPipe], {
           error: `expected ${SSH_AUTH_SOCK}, or a path from / or ~/`,
         }),
       )
       .default([]),
     /** Further sockets, each with the keys of some sources only. */
-    sockets: z.array(z.strictObject({ path: ownSocketPath, keys: z.array(z.string()).min(1) })).default([]),
+    sockets: z.array(z.strictObject({ path: ownSocketOrPipe, keys: z.array(z.string()).min(1) })).default([]),
   })
   .superRefine((section, context) => {
     for (const { path, message } of conflicts(section)) context.addIssue({ code: "custom", path, message });

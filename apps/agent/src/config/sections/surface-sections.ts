@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { GIT_HOST_PATTERN } from "./git-host.ts";
 import { mountpointPath } from "./mountpoint-path.ts";
-import { ownSocketPath } from "./own-socket-path.ts";
+import { ownSocketOrPipe } from "./own-socket-path.ts";
 import { lendingKeys } from "./lending.ts";
 import { PEER_OFFERS } from "./peer-offers.ts";
 import { duration } from "@devplat/config";
@@ -18,12 +18,12 @@ const notYet = z
 /** The local API's sockets. */
 export const apiSection = z.strictObject({
   enabled: z.boolean().default(false),
-  unix: z.strictObject({ path: ownSocketPath.optional() }).prefault({}),
+  unix: z.strictObject({ path: ownSocketOrPipe.optional() }).prefault({}),
   peer: z
     .strictObject({
       /** Default: as `api.enabled`. */
       enabled: z.boolean().optional(),
-      path: ownSocketPath.optional(),
+      path: ownSocketOrPipe.optional(),
       /** Default: all. */
       offers: z.array(z.enum(PEER_OFFERS)).default([...PEER_OFFERS]),
       lend: lendingKeys.lend.default("child"),

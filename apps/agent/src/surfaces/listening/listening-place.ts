@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:net";
+import { AgentError } from "../../errors.ts";
+import { systemPlatform } from "../../platform/platform.ts";
 import { descriptorPath } from "./activation.ts";
 import { isPipeName } from "./pipe-name.ts";
 import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";
@@ -51,6 +53,12 @@ export class ListeningPlace {
 
 async function listenAt(server: Server, address: string): Promise<PlacedSocket> {
   if (!isPipeName(address)) return await listenOnPath(server, address);
+  // Elsewhere it would become a file in the current folder.
+  if (!systemPlatform.hasNamedPipes) {
+    throw new AgentError("socket_refused", `cannot open the pipe ${address}: only Windows has named pipes`, {
+      hint: "Set the path of a socket, such as ~/.daemon-sockets/own.sock.",
+    });
+  }
   // Only Windows loads what starts PowerShell.
   const { listenOnPipe, restrictByPowershell } = await import("./named-pipe.ts");
   return await listenOnPipe(server, address, restrictByPowershell(process.env));
