@@ -1,7 +1,5 @@
+import { handedOverSockets } from "@devplat/base/handed-over";
 import type { ListenAddress } from "./listen.ts";
-
-/** The first descriptor that a service manager hands over (sd_listen_fds(3), SD_LISTEN_FDS_START). */
-const FIRST_DESCRIPTOR = 3;
 
 /** The sockets that a service manager opened for this process. */
 export interface ActivatedSockets {
@@ -16,16 +14,11 @@ export interface ActivatedSockets {
  * no child takes them for its own. Without them, or meant for another process: none.
  */
 export function takeActivatedSockets(environment: NodeJS.ProcessEnv, pid: number): ActivatedSockets {
-  const { LISTEN_PID: forPid, LISTEN_FDS: count, LISTEN_FDNAMES: names = "" } = environment;
-  for (const name of ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]) delete environment[name];
-  if (forPid !== String(pid) || count === undefined || !/^[1-9]\d?$/.test(count)) {
-    return { main: undefined, metrics: undefined };
-  }
-  const named = names.split(":");
-  const sockets = Array.from({ length: Number(count) }, (_, index) => ({
-    name: named[index] ?? "",
-    address: { kind: "inherited", descriptor: FIRST_DESCRIPTOR + index } as const,
+  const sockets = handedOverSockets(environment, pid).map(({ name, descriptor }) => ({
+    name,
+    address: { kind: "inherited", descriptor } as const,
   }));
+  for (const name of ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]) delete environment[name];
   return {
     main: sockets.find(({ name }) => name !== "metrics")?.address,
     metrics: sockets.find(({ name }) => name === "metrics")?.address,

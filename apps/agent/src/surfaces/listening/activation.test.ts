@@ -12,6 +12,7 @@ describe("activatedSockets", () => {
     ["nothing handed over", {}, {}],
     ["meant for another process", { LISTEN_PID: "8", LISTEN_FDS: "1" }, {}],
     ["no number", { LISTEN_PID: "7", LISTEN_FDS: "x" }, {}],
+    ["more than a service has", { LISTEN_PID: "7", LISTEN_FDS: "100" }, {}],
     ["none", { LISTEN_PID: "7", LISTEN_FDS: "0" }, {}],
     [
       "without names the first is the API's, the second the peers'",

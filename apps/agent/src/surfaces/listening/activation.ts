@@ -1,7 +1,5 @@
+import { handedOverSockets } from "@devplat/base/handed-over";
 import { readFile, readlink } from "node:fs/promises";
-
-/** The first descriptor that a supervisor passes (sd_listen_fds(3): SD_LISTEN_FDS_START). */
-const FIRST_DESCRIPTOR = 3;
 
 const SOCKET_NAMES = ["api", "peer", "agent", "docker", "mount"] as const;
 /**
@@ -20,15 +18,11 @@ export function activatedSockets(
   pid: number,
 ): ReadonlyMap<SocketName, number> {
   const found = new Map<SocketName, number>();
-  // Meant for another process: a parent that did not clean up after itself.
-  if (environment["LISTEN_PID"] !== String(pid)) return found;
-  const count = Number(environment["LISTEN_FDS"]);
-  if (!Number.isInteger(count) || count < 1) return found;
-  const names = (environment["LISTEN_FDNAMES"] ?? "").split(":");
-  for (let i = 0; i < count; i++) {
-    const named = SOCKET_NAMES.find((name) => name === names[i]);
-    const name = named ?? (names.some(isName) ? undefined : SOCKET_NAMES[i]);
-    if (name !== undefined && !found.has(name)) found.set(name, FIRST_DESCRIPTOR + i);
+  const sockets = handedOverSockets(environment, pid);
+  const areNamed = sockets.some(({ name }) => socketName(name) !== undefined);
+  for (const [index, { name: given, descriptor }] of sockets.entries()) {
+    const name = areNamed ? socketName(given) : SOCKET_NAMES[index];
+    if (name !== undefined && !found.has(name)) found.set(name, descriptor);
   }
   return found;
 }
@@ -52,6 +46,6 @@ export async function descriptorPath(descriptor: number): Promise<string | undef
   }
 }
 
-function isName(name: string): boolean {
-  return SOCKET_NAMES.some((known) => known === name);
+function socketName(name: string): SocketName | undefined {
+  return SOCKET_NAMES.find((known) => known === name);
 }
