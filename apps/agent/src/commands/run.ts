@@ -20,6 +20,12 @@ export const run: RunCommand = async (invocation) => {
   if (flagOf(invocation.options, "once")) return (await import("./sync.ts")).run(invocation);
   const stop = untilStopped();
   const manager = await ServiceManager.find(process.env);
+  let watchdog: Watchdog | undefined;
+  // From the beginning: the signal can come during the start.
+  stop.signal.addEventListener("abort", () => {
+    watchdog?.stop();
+    manager.stopping(STOP_MS);
+  });
   let reload = (): void => undefined;
   // From the beginning: without a handler the signal would end the process.
   process.on("SIGHUP", () => reload());
@@ -37,13 +43,11 @@ export const run: RunCommand = async (invocation) => {
     if (web !== undefined) printLine(`Web UI: ${web.url}/`);
     host.logger.info({ rules: loaded.config.rules.length, config: loaded.sources }, "daemon started");
     const serving = `${loaded.config.rules.length} rules at the start`;
-    const watchdog = new Watchdog({ manager, fault: () => parts.fault(), logger: host.logger });
-    stop.signal.addEventListener("abort", () => {
-      watchdog.stop();
-      manager.stopping(STOP_MS);
-    });
+    if (!stop.signal.aborted)
+      watchdog = new Watchdog({ manager, fault: () => parts.fault(), logger: host.logger });
     manager.ready(serving);
     reload = () => {
+      if (stop.signal.aborted) return;
       manager.reloading();
       void config.reload(stop.signal).finally(() => manager.ready(serving));
     };
@@ -59,6 +63,7 @@ export const run: RunCommand = async (invocation) => {
     host.logger.info({}, "daemon stopped");
     return 0;
   } finally {
+    watchdog?.stop();
     // The loop ends before the surfaces that use it.
     await surfaces.stop();
     await pid.withdraw();

@@ -53,13 +53,18 @@ describe("ServiceManager", { skip: process.platform !== "linux" && "datagrams of
         manager.alive();
         manager.reloading();
         manager.stopping(1500);
+        // A start or a reload that ends after the stop has begun.
+        manager.reloading();
+        manager.ready("late");
+        manager.status("closing");
       };
       try {
-        const [ready, alive, reloading = "", stopping] = await receive(path, sendAll, 4);
+        const [ready, alive, reloading = "", stopping, after] = await receive(path, sendAll, 5);
         assert.equal(ready, "READY=1|STATUS=listens on 8080 ");
         assert.equal(alive, "WATCHDOG=1");
         assert.match(reloading, /^RELOADING=1\|MONOTONIC_USEC=\d+$/);
         assert.equal(stopping, "STOPPING=1|EXTEND_TIMEOUT_USEC=1500000|STATUS=stopping");
+        assert.equal(after, "STATUS=closing");
       } finally {
         await rm(folder, { recursive: true });
       }

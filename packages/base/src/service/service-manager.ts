@@ -27,6 +27,7 @@ export class ServiceManager {
   readonly #send: Supervision["send"];
   /** Milliseconds after which a process that does not call {@link alive} is ended; undefined: it is not supervised so. */
   readonly watchdogMs: number | undefined;
+  #isStopping = false;
 
   constructor({ send, watchdogMs }: Supervision) {
     this.#send = send;
@@ -49,18 +50,21 @@ export class ServiceManager {
     });
   }
 
-  /** The start, or a reload of the configuration, is complete. @param status for people */
+  /** The start, or a reload of the configuration, is complete. After {@link stopping} nothing is sent. @param status for people */
   ready(status: string): void {
+    if (this.#isStopping) return;
     this.#send(`READY=1\n${statusLine(status)}`);
   }
 
-  /** The configuration is read again. {@link ready} follows, also if the old one stays. */
+  /** The configuration is read again. {@link ready} follows, also if the old one stays. After {@link stopping} nothing is sent. */
   reloading(): void {
+    if (this.#isStopping) return;
     this.#send(`RELOADING=1\nMONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`);
   }
 
   /** @param graceMs longest time until the end, where it is longer than the service manager expects */
   stopping(graceMs: number): void {
+    this.#isStopping = true;
     this.#send(`STOPPING=1\nEXTEND_TIMEOUT_USEC=${Math.ceil(graceMs * 1000)}\n${statusLine("stopping")}`);
   }
 
