@@ -1,6 +1,5 @@
 import { createLogger, type Logger } from "@devplat/base";
 import { ServiceManager } from "@devplat/base/service-manager";
-import { Watchdog } from "@devplat/base/watchdog";
 import { flagOf } from "@devplat/cli";
 import { assemble } from "../assemble/index.ts";
 import { LiveConfig } from "../config/live-config.ts";
@@ -59,7 +58,14 @@ export const serve: RunCommand = async ({ flags, options }) => {
     "listening",
   );
   const serving = `serves ${baseUrl}`;
-  const watchdog = new Watchdog({ manager, fault: () => service.fault(), logger });
+  const watchdog =
+    manager.watchdogMs === undefined
+      ? undefined
+      : new (await import("@devplat/base/watchdog")).Watchdog({
+          manager,
+          fault: () => service.fault(),
+          logger,
+        });
   manager.ready(serving);
   const reload = (signal: NodeJS.Signals): void => {
     manager.reloading();
@@ -70,7 +76,7 @@ export const serve: RunCommand = async ({ flags, options }) => {
   for (const signal of RELOAD_SIGNALS) process.on(signal, reload);
   const signal = await stopped;
   logger.info({ signal, drain_seconds: config.server.drain_seconds }, "stopping");
-  watchdog.stop();
+  watchdog?.stop();
   manager.stopping(config.server.drain_seconds * 1000 + STOP_MS);
   await service.stop();
   logger.info({}, "stopped");

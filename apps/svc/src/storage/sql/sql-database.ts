@@ -1,7 +1,6 @@
 import type { Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { Database } from "../database.ts";
-import { readContent, refuseReplacement, replaceContent } from "./content.ts";
 import { SecretBox } from "../secret-box.ts";
 import { migrate, migrationState } from "./migrations.ts";
 import { unknownKeys } from "./rekey.ts";
@@ -32,16 +31,22 @@ export function sqlDatabase({ db, openForMigration, specifics }: SqlDatabaseOpti
 
     migrate: async () => patiently(migrate),
     kind: "sql",
-    // Statements are short, but the transaction may be idle while the backup is written.
-    readContent: async (use) => patiently(async (patient) => readContent(patient, use)),
+    // The start does not load the code of backups. Statements are short, but the transaction may be idle while the backup is written.
+    readContent: async (use) => {
+      const { readContent } = await import("./content.ts");
+      return patiently(async (patient) => readContent(patient, use));
+    },
     // It counts all rows.
     refuseReplacement: async (replace) =>
       patiently(async (patient) => {
+        const { refuseReplacement } = await import("./content.ts");
         const { applied } = await migrationState(patient);
         await refuseReplacement(patient, specifics, replace, applied);
       }),
-    replaceContent: async (content) =>
-      patiently(async (patient) => replaceContent(patient, specifics, content)),
+    replaceContent: async (content) => {
+      const { replaceContent } = await import("./content.ts");
+      return patiently(async (patient) => replaceContent(patient, specifics, content));
+    },
 
     async store(keys) {
       const { current, previous } = await keys();
