@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { silentLogger } from "@devplat/base";
+import { tempFolder, type TempFolder } from "@devplat/testkit";
 import { repositoryId } from "../access/repository-id.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { Store } from "../storage/store.ts";
@@ -15,17 +15,20 @@ const KEY = "code.example/acme/widgets";
 
 describe("RepositoryEpochs", () => {
   let store: Store;
+  let temporary: TempFolder;
   let folder: string;
   /** `owner/name` of each removal in the folder of each instance. */
   let removed: string[];
   beforeEach(async () => {
     store = await memoryStore();
-    folder = await mkdtemp(join(tmpdir(), "epochs-"));
+    temporary = await tempFolder("epochs");
+    folder = temporary.path;
     removed = [];
   });
   afterEach(async () => {
     await store.close();
-    await rm(folder, { recursive: true });
+    // The epochs of a purge may still be written there.
+    await temporary.remove();
   });
 
   const instance = (
