@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
-import { copyFile, mkdir, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
   freePort,
   git,
   repositories,
-  run,
   startCodeHost,
   startDockerd,
   tempFolder,
@@ -15,10 +16,10 @@ import {
   type Dockerd,
   type TempFolder,
 } from "@devplat/testkit";
-import { buildImageContext } from "../../tools/build/image.ts";
+import manifest from "../../apps/svc/package.json" with { type: "json" };
+import { buildImageContext } from "../../tools/release/image.ts";
+import { baseArchive } from "./local-images.ts";
 
-/** Libraries of a base: those that Node is linked with, except the one that the image brings. */
-const LIBRARIES = /(?:=> )?(\/\S*\/(?:ld-linux|lib(?:c|m|dl|pthread|stdc\+\+|gcc_s)\.)\S*)/g;
 const MAX_BYTES = 150e6;
 
 describe("deploy/image", { timeout: 300_000 }, () => {
@@ -48,7 +49,78 @@ describe("deploy/image", { timeout: 300_000 }, () => {
     assert.equal(await docker.ok("image", "inspect", "--format", "{{.Config.User}}", "svc"), "65532:65532");
   });
 
+  it("has a list of its components, made as that of the release", async () => {
+    const label = await docker.ok(
+      "image",
+      "inspect",
+      "--format",
+      '{{index .Config.Labels "svc.sbom"}}',
+      "svc",
+    );
+    const container = await docker.ok("create", "svc");
+    const file = join(folder.path, "svc.cdx.json");
+    await docker.ok("cp", `${container}:${label}`, file);
+    const { bomFormat, metadata, components } = JSON.parse(await readFile(file, "utf8")) as Sbom;
+    assert.deepEqual(
+      [bomFormat, metadata.component.name, metadata.component.version],
+      ["CycloneDX", "svc", manifest.version],
+    );
+    const versions = new Map(components.map(({ name, version }) => [name, version]));
+    for (const name of ["pg", "zod", "undici"]) assert.ok(versions.has(name), name);
+    assert.ok(versions.has("htmx.org"), "a script that pages load");
+    assert.equal(versions.get("node"), process.versions.node);
+    assert.match(versions.get("libatomic") ?? "", /^\d+\.\d+/);
+    // Every package of which code is in the image has its licence there.
+    await docker.ok("cp", `${container}:/opt/svc/THIRD-PARTY`, file);
+    const licences = await readFile(file, "utf8");
+    for (const name of ["pg", "htmx.org"])
+      assert.ok(licences.includes(`${name} ${versions.get(name)} (`), name);
+  });
+
   it("serves a clone without more rights, and ends at SIGTERM", async () => {
+    const container = await start();
+    assert.match(
+      await docker.ok("exec", container.id, "/opt/svc/bin/node", "-p", "process.getuid()"),
+      /^65532$/,
+    );
+    const target = join(folder.path, "clone");
+    await git(["clone", "-q", `${container.url}/org/r.git`, target]);
+    await docker.ok("stop", "--time", "30", container.id);
+    assert.equal(await container.inspect("{{.State.ExitCode}}"), "0", await container.logs());
+    assert.match(await container.logs(), /"stopped"/);
+  });
+
+  it("finishes a running clone at docker stop, and takes no new request", async () => {
+    const container = await start();
+    const goOn = Promise.withResolvers<void>();
+    codeHost.inject({ command: "fetch", times: 1 }, { until: goOn.promise });
+    const seen = codeHost.calls.length;
+    const cloning = git(["clone", "-q", `${container.url}/org/r.git`, join(folder.path, "during-stop")]);
+    await until(() => codeHost.calls.slice(seen).some(({ command }) => command === "fetch"));
+    // A connection that is open before the stop, with a request that is complete after it.
+    const open = connect(Number(new URL(container.url).port), "127.0.0.1");
+    let answer = "";
+    open.setEncoding("utf8").on("data", (text: string) => (answer += text));
+    open.write("GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n");
+    await once(open, "connect");
+    // The service has read it when it has answered a later one.
+    assert.equal((await fetch(`${container.url}/readyz`)).status, 200);
+    const stopping = docker.ok("stop", "--time", "60", container.id);
+    await until(async () => (await container.logs()).includes('"stopping"'));
+    await assert.rejects(fetch(`${container.url}/readyz`), /fetch failed/);
+    open.write("\r\n");
+    await once(open, "close");
+    assert.match(answer, /^HTTP\/1\.1 503 [^]*not ready/);
+    assert.equal(await container.inspect("{{.State.Running}}"), "true");
+    goOn.resolve();
+    await cloning;
+    await stopping;
+    // 137 would be Docker's own kill at the end of the grace period.
+    assert.equal(await container.inspect("{{.State.ExitCode}}"), "0", await container.logs());
+  });
+
+  /** Starts a container without rights, and waits until it is healthy. */
+  const start = async () => {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
     const settings = {
@@ -60,7 +132,7 @@ describe("deploy/image", { timeout: 300_000 }, () => {
       HEALTHCHECK_URL: `${url}/healthz`,
     };
     const hardening = "--read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges";
-    const container = await docker.ok(
+    const id = await docker.ok(
       "run",
       ...hardening.split(" "),
       ..."--detach --network host --health-interval 1s --volume svc-data:/var/lib/svc".split(" "),
@@ -69,39 +141,19 @@ describe("deploy/image", { timeout: 300_000 }, () => {
       "serve",
       "--migrate",
     );
-    const inspect = async (format: string): Promise<string> =>
-      docker.ok("inspect", "--format", format, container);
-    const logs = async (): Promise<string> => (await docker.run("logs", container)).stderr;
+    const inspect = async (format: string): Promise<string> => docker.ok("inspect", "--format", format, id);
+    const logs = async (): Promise<string> => (await docker.run("logs", id)).stderr;
     try {
       await until(async () => (await inspect("{{.State.Health.Status}}")) === "healthy");
     } catch (error) {
       assert.fail(`${String(error)}\n${await logs()}`);
     }
-    assert.match(
-      await docker.ok("exec", container, "/opt/svc/bin/node", "-p", "process.getuid()"),
-      /^65532$/,
-    );
-    const target = join(folder.path, "clone");
-    await git(["clone", "-q", `${url}/org/r.git`, target]);
-    await docker.ok("stop", "--time", "30", container);
-    assert.equal(await inspect("{{.State.ExitCode}}"), "0", await logs());
-    assert.match(await logs(), /"stopped"/);
-  });
+    return { id, url, inspect, logs };
+  };
 });
 
-/** An archive of an image that has what small images have: a C library and libraries of the compiler. */
-async function baseArchive(folder: string): Promise<string> {
-  const root = join(folder, "base");
-  const { stdout } = await run("ldd", [process.execPath]);
-  for (const [, library = ""] of stdout.matchAll(LIBRARIES)) {
-    await mkdir(join(root, dirname(library)), { recursive: true });
-    await copyFile(library, join(root, library));
-  }
-  await mkdir(join(root, "etc/ssl/certs"), { recursive: true });
-  await copyFile("/etc/ssl/certs/ca-certificates.crt", join(root, "etc/ssl/certs/ca-certificates.crt"));
-  const archive = join(folder, "base.tar");
-  const made = await run("tar", ["-C", root, "-cf", archive, "."]);
-  assert.equal(made.code, 0, made.stderr);
-  await rm(root, { recursive: true });
-  return archive;
+interface Sbom {
+  readonly bomFormat: string;
+  readonly metadata: { readonly component: { readonly name: string; readonly version: string } };
+  readonly components: readonly { readonly name: string; readonly version: string }[];
 }

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Plugin } from "esbuild";
+import { inputRecorder } from "./record-inputs.ts";
 
 /** Files that pages serve, as data URLs in place of `new URL(…, import.meta.url)`: a bundle has no folder of its own. */
 export function assetsInside(): Plugin {
@@ -9,6 +10,7 @@ export function assetsInside(): Plugin {
   return {
     name: "assets-inside",
     setup: (bundle) => {
+      const recordInput = inputRecorder(bundle);
       bundle.onLoad(
         { filter: /(?:web-kit\/src\/assets|web\/pages\/layout|admin-ui\/common\/layout)\.ts$/ },
         async ({ path }) => {
@@ -20,6 +22,7 @@ export function assetsInside(): Plugin {
               beside === undefined
                 ? createRequire(from).resolve(packaged ?? "")
                 : fileURLToPath(new URL(beside, from));
+            recordInput(file);
             files.set(whole, (await readFile(file)).toString("base64"));
           }
           const contents = text.replace(

@@ -1,10 +1,11 @@
 import { chmod, copyFile, mkdir, readFile, rm } from "node:fs/promises";
 import { createRequire, isBuiltin } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
-import { build, type Plugin } from "esbuild";
+import { build, type Metafile, type Plugin } from "esbuild";
 import { LATE_ASSERT } from "./assert-module.ts";
 import { HTTP_PARTS } from "./http-module.ts";
 import { LATE_EXPORTS_OF_PACKAGES } from "./late-exports.ts";
+import { inputRecorder } from "./record-inputs.ts";
 import { UNDICI_PARTS } from "./undici-parts.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -43,11 +44,17 @@ const ASSETS = {
  * @returns the path of the launcher
  */
 export async function buildSvc(folder: string): Promise<string> {
+  return (await bundleFolder(folder)).launcher;
+}
+
+/** As {@link buildSvc}, with the list of files that the bundles were made of. */
+export async function bundleFolder(folder: string): Promise<{ launcher: string; metafile: Metafile }> {
   await rm(folder, { recursive: true, force: true });
   const lib = join(folder, "lib");
   await mkdir(lib, { recursive: true });
-  await build({
+  const { metafile } = await build({
     bundle: true,
+    metafile: true,
     platform: "node",
     // Threads, and parts that are loaded when first needed, share code: CommonJS would hold it once for each.
     format: "esm",
@@ -85,7 +92,7 @@ export async function buildSvc(folder: string): Promise<string> {
   const launcher = join(folder, "svc");
   await copyFile(join(import.meta.dirname, "svc-launcher.sh"), launcher);
   await chmod(launcher, 0o755);
-  return launcher;
+  return { launcher, metafile };
 }
 
 /** `new URL("….ts", import.meta.url)` of a thread names its bundle instead. */
@@ -132,6 +139,7 @@ function externalAssets(lib: string): Plugin {
   return {
     name: "external-assets",
     setup: (bundle) => {
+      const recordInput = inputRecorder(bundle);
       bundle.onLoad({ filter: /web-kit\/src\/assets\.ts$/ }, async ({ path }) => {
         const text = await readFile(path, "utf8");
         const copies: Promise<void>[] = [];
@@ -139,6 +147,7 @@ function externalAssets(lib: string): Plugin {
           /new URL\(import\.meta\.resolve\("([^"]+)"\)\)/g,
           (_whole, packaged: string) => {
             const file = createRequire(path).resolve(packaged);
+            recordInput(file);
             copies.push(copyFile(file, join(lib, basename(file))));
             return `new URL("${basename(file)}", import.meta.url)`;
           },

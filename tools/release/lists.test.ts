@@ -22,6 +22,7 @@ describe("sbom", () => {
       packages: PACKAGES,
       runtime: process.versions,
       otherNodes: ["26.1.0"],
+      systemLibraries: [{ name: "libatomic", version: "1.2.0", license: "GPL-3.0-or-later" }],
     };
     const text = sbom(parts);
     assert.equal(text, sbom(parts));
@@ -31,7 +32,8 @@ describe("sbom", () => {
     );
     const { components, dependencies, metadata, serialNumber } = JSON.parse(text);
     assert.match(serialNumber, /^urn:uuid:[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
-    const [node, other] = components.slice(-2);
+    const [node, other, library] = components.slice(-3);
+    assert.deepEqual([library.name, library.version], ["libatomic", "1.2.0"]);
     assert.deepEqual([other.name, other.version], ["node", "26.1.0"]);
     assert.ok(node.components.some((each: { name: string }) => each.name === "openssl"));
     assert.equal(components[0].purl, "pkg:npm/%40scope/a@1.0.0");

@@ -11,13 +11,23 @@ export interface SbomParts {
   readonly runtime: Readonly<Record<string, string | undefined>>;
   /** Versions of Node in the files for other platforms, if they differ. Its libraries there are not known. */
   readonly otherNodes: readonly string[];
+  /** Libraries of the system that come with the program. */
+  readonly systemLibraries?: readonly SystemLibrary[];
+}
+
+export interface SystemLibrary {
+  readonly name: string;
+  readonly version: string;
+  /** SPDX expression. */
+  readonly license: string;
 }
 
 /** Entries of `process.versions` that are numbers of interfaces, and no software. */
 const INTERFACES: ReadonlySet<string> = new Set(["node", "modules", "napi", "unicode", "cldr", "tz"]);
 
 /** Software bill of materials of a program in the format CycloneDX 1.6. Equal parts give equal text. */
-export function sbom({ name, version, epoch, packages, runtime, otherNodes }: SbomParts): string {
+export function sbom(parts: SbomParts): string {
+  const { name, version, epoch, packages, runtime, otherNodes, systemLibraries = [] } = parts;
   const node = runtime["node"] ?? "";
   const libraries = Object.entries(runtime)
     .filter(([library]) => !INTERFACES.has(library))
@@ -35,6 +45,13 @@ export function sbom({ name, version, epoch, packages, runtime, otherNodes }: Sb
     licenses: [{ expression: each.license }],
     purl: purl(each.name, each.version),
   }));
+  const copied = systemLibraries.map((each) => ({
+    type: "library",
+    "bom-ref": `system/${each.name}@${each.version}`,
+    name: each.name,
+    version: each.version,
+    licenses: [{ expression: each.license }],
+  }));
   const self = `${name}@${version}`;
   const nodes = [node, ...otherNodes].map((each) => `node@${each}`);
   const document = {
@@ -49,10 +66,11 @@ export function sbom({ name, version, epoch, packages, runtime, otherNodes }: Sb
       ...bundled,
       { ...nodeComponent(node), components: libraries },
       ...otherNodes.map(nodeComponent),
+      ...copied,
     ],
     dependencies: [
-      { ref: self, dependsOn: [...bundled.map((each) => each["bom-ref"]), ...nodes] },
-      ...bundled.map((each) => ({ ref: each["bom-ref"] })),
+      { ref: self, dependsOn: [...[...bundled, ...copied].map((each) => each["bom-ref"]), ...nodes] },
+      ...[...bundled, ...copied].map((each) => ({ ref: each["bom-ref"] })),
       { ref: `node@${node}`, dependsOn: libraries.map((each) => each["bom-ref"]) },
       ...otherNodes.map((other) => ({ ref: `node@${other}` })),
     ],
