@@ -83,6 +83,8 @@ describe("deploy/image", { timeout: 300_000 }, () => {
       await docker.ok("exec", container.id, "/opt/svc/bin/node", "-p", "process.getuid()"),
       /^65532$/,
     );
+    const temporary = ["/opt/svc/bin/node", "-e", 'fs.mkdtempSync("/tmp/a-")'];
+    await docker.ok("exec", container.id, ...temporary);
     const target = join(folder.path, "clone");
     await git(["clone", "-q", `${container.url}/org/r.git`, target]);
     await docker.ok("stop", "--time", "30", container.id);

@@ -11,6 +11,7 @@ import {
   type Svc,
   type TempFolder,
 } from "@devplat/testkit";
+import { signInAtHost } from "./host-sign-in.ts";
 
 let codeHost: CodeHost;
 let folder: TempFolder;
@@ -41,20 +42,6 @@ after(async () => {
   await folder.remove();
 });
 
-/** Signs in as a browser does. @returns the session */
-async function signIn(): Promise<string> {
-  const begun = await fetch(`${svc.url}/auth/login?return_to=/ui`, { redirect: "manual" });
-  const [cookie = ""] = (begun.headers.getSetCookie()[0] ?? "").split(";");
-  const consent = await fetch(begun.headers.get("location") ?? "", { redirect: "manual" });
-  const callback = new URL(consent.headers.get("location") ?? "");
-  const ended = await fetch(`${svc.url}${callback.pathname}${callback.search}`, {
-    redirect: "manual",
-    headers: { cookie },
-  });
-  const session = ended.headers.getSetCookie().find((line) => line.startsWith("svc_session=")) ?? "";
-  return session.slice("svc_session=".length).split(";")[0] ?? "";
-}
-
 async function reload(text: string): Promise<void> {
   await writeFile(file, text);
   const seen = svc.log().length;
@@ -63,7 +50,7 @@ async function reload(text: string): Promise<void> {
 }
 
 it("a login removed from login.allowed_users is out until a reload adds it again [svc 8.8]", async () => {
-  const bearer = { authorization: `Bearer ${await signIn()}` };
+  const bearer = { authorization: `Bearer ${await signInAtHost(svc.url)}` };
   const minted = await fetch(`${svc.url}/api/tokens`, {
     method: "POST",
     headers: { ...bearer, "content-type": "application/json" },

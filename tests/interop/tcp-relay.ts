@@ -10,7 +10,11 @@ export interface TcpRelay {
   stop(): void;
 }
 
-export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
+/** @param address where it listens; default a free port of loopback */
+export async function startTcpRelay(
+  targetPort: number,
+  address: { readonly host: string; readonly port: number } = { host: "127.0.0.1", port: 0 },
+): Promise<TcpRelay> {
   const sockets = new Set<Socket>();
   let isCut = false;
   const server = createServer((client) => {
@@ -32,7 +36,7 @@ export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
       one.pipe(other);
     }
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(address);
   await once(server, "listening");
   const cut = (): void => {
     isCut = true;

@@ -1,6 +1,6 @@
 /** `npm run build:image`: dist/image, the context of deploy/image/Dockerfile for the platform of this machine (Linux with glibc). */
 import { execFileSync } from "node:child_process";
-import { copyFile, mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import manifest from "../../apps/svc/package.json" with { type: "json" };
 import { stripElf } from "../build/single/strip-elf.ts";
@@ -33,6 +33,10 @@ export async function buildImageContext(folder: string): Promise<void> {
   const { metafile } = await bundleFolder(home);
   for (const each of [join(home, "bin"), join(home, "lib64"), ...WRITABLE.map((path) => join(folder, path))])
     await mkdir(each, { recursive: true });
+  // A base may have no /tmp. A tmpfs on it takes its mode.
+  const temporary = join(folder, "system/tmp");
+  await mkdir(temporary, { recursive: true });
+  await chmod(temporary, 0o1777);
   const node = join(home, "bin/node");
   await writeFile(node, stripElf(await readFile(process.execPath)), { mode: 0o755 });
   const library = libraryOf(process.execPath, LIBRARY.file);
