@@ -78,6 +78,7 @@ export {
   onPath,
   opensshRegressFolder,
   peerCache,
+  pinsKey,
   promtoolProgram,
   helmProgram,
   kubernetesSchemas,
