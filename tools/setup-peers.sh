@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what `npm test` needs beside npm packages: Debian packages, a Vault built from tools/vault, a Gitea built from
-# tools/gitea, S3 servers built from tools/versitygw and tools/minio, and git clients built from tools/clients into
+# tools/gitea, S3 servers built from tools/versitygw and tools/minio, a collector from tools/otelcol, and git clients built from tools/clients into
 # ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second run ends at once. `npm test` runs it.
 # What a step prints is shown only when the step fails.
 set -eu
@@ -103,6 +103,10 @@ have_promtool() { have promtool || [ -x "$promtool_folder/promtool" ]; }
 helm_folder=$(go_folder helm)
 have_helm() { [ -x "$helm_folder/helm" ]; }
 
+# The OpenTelemetry Collector with only what the tests use.
+otelcol_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/otelcol-$(cat "$root/tools/otelcol/go.mod" "$root/tools/otelcol/go.sum" "$root/tools/otelcol/main.go" | sha256sum | cut -c1-12)"
+have_otelcol() { [ -x "$otelcol_folder/otelcol" ]; }
+
 # Schemas of an API server and of the Prometheus operator: files of Go modules, with their checksums.
 schemas_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/kubernetes-$(sha256sum < "$root/tools/kubernetes/modules" | cut -c1-12)"
 have_schemas() { [ -f "$schemas_folder/apis__apps__v1_openapi.json" ]; }
@@ -183,7 +187,7 @@ have java && have javac || need default-jdk-headless
 clients_todo=$(sh "$root/tools/clients/build.sh" --todo)
 case "$clients_todo" in *jgit*) have mvn || need maven ;; esac
 case "$clients_todo" in *go-*) find_go || need golang-go ;; esac
-have_vault && have_gitea && have_versitygw && have_minio && have_helm && have_schemas || find_go || need golang-go
+have_vault && have_gitea && have_versitygw && have_minio && have_helm && have_otelcol && have_schemas || find_go || need golang-go
 # Debian's package cargo is too old.
 have_suites || find_cargo || need cargo-web
 # Gitea's SQLite is C.
@@ -216,6 +220,7 @@ have_readers || plan 1 "Python readers"
 have_promtool || plan 1 "promtool"
 have_openssh_regress || plan 1 "OpenSSH's test scripts"
 have_helm || plan 2 "Helm"
+have_otelcol || plan 2 "OpenTelemetry Collector"
 have_schemas || plan 1 "schemas of Kubernetes"
 have_suites || plan 1 "test suites of file systems"
 [ -z "$clients_todo" ] || plan 4 "git clients"
@@ -266,6 +271,13 @@ build_go() { # NAME PACKAGE
   cp "$root/tools/$1/go.mod" "$root/tools/$1/go.sum" "$aside/sources/"
   cd "$aside/sources"
   "$go" build -trimpath -ldflags "-s -w" -o "$aside/$1" "$2"
+}
+
+build_otelcol() {
+  mkdir -p "$aside/sources"
+  cp "$root/tools/otelcol/go.mod" "$root/tools/otelcol/go.sum" "$root/tools/otelcol/main.go" "$aside/sources/"
+  cd "$aside/sources"
+  "$go" build -trimpath -ldflags "-s -w" -o "$aside/otelcol" .
 }
 
 fetch_schemas() {
@@ -363,6 +375,10 @@ fi
 if ! have_helm; then
   need_go
   build 2 "Helm" "$helm_folder" build_go helm helm.sh/helm/v3/cmd/helm
+fi
+if ! have_otelcol; then
+  need_go
+  build 2 "OpenTelemetry Collector" "$otelcol_folder" build_otelcol
 fi
 if ! have_schemas; then
   need_go

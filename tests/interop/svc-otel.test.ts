@@ -1,85 +1,42 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { buffer } from "node:stream/consumers";
 import { after, before, it } from "node:test";
-import { gunzipSync } from "node:zlib";
 import {
   gitEnvironment,
   repositories,
   run,
   startCodeHost,
+  startOtlpRecorder,
   startSvc,
   tempFolder,
   type CodeHost,
+  type OtlpRecorder,
   type TempFolder,
 } from "@devplat/testkit";
 
-interface Attribute {
-  readonly key: string;
-  readonly value: { readonly stringValue?: string; readonly intValue?: number };
-}
-interface Span {
-  readonly name: string;
-  readonly traceId: string;
-  readonly parentSpanId?: string;
-  readonly startTimeUnixNano: string;
-  readonly endTimeUnixNano: string;
-  readonly attributes: readonly Attribute[];
-}
-interface Exported {
-  readonly resourceSpans?: readonly {
-    readonly resource: { readonly attributes: readonly Attribute[] };
-    readonly scopeSpans: readonly { readonly spans: readonly Span[] }[];
-  }[];
-  readonly resourceLogs?: readonly {
-    readonly scopeLogs: readonly { readonly logRecords: readonly { readonly body: Attribute["value"] }[] }[];
-  }[];
-}
-
-// A stand-in for a collector. It only records the data that arrives by OTLP over HTTP with JSON.
-const received: { path: string; authorization: string | undefined; body: Exported }[] = [];
-let collector: Server;
+let collector: OtlpRecorder;
 let codeHost: CodeHost;
 let folder: TempFolder;
 
 before(async () => {
-  collector = createServer((request, response) => {
-    void buffer(request).then((bytes) => {
-      const plain = request.headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes;
-      const { authorization } = request.headers;
-      received.push({
-        path: request.url ?? "",
-        authorization,
-        body: JSON.parse(plain.toString()) as Exported,
-      });
-      response.writeHead(200, { "Content-Type": "application/json" }).end("{}");
-    });
-  }).listen(0, "127.0.0.1");
-  await once(collector, "listening");
+  collector = await startOtlpRecorder();
   codeHost = await startCodeHost();
   folder = await tempFolder("svc-otel");
   await codeHost.addRepository("org", "r", { build: (dir) => repositories.linear(dir) });
 });
 after(async () => {
-  collector.close();
+  await collector.stop();
   await codeHost.stop();
   await folder.remove();
 });
 
-const textOf = (attributes: readonly Attribute[], key: string): string | undefined => {
-  const value = attributes.find((attribute) => attribute.key === key)?.value;
-  return value?.stringValue ?? value?.intValue?.toString();
-};
-
 it("with OTEL_EXPORTER_OTLP_ENDPOINT requests become spans, and log lines too", async () => {
-  const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`;
   const svc = await startSvc({
     codeHost,
     env: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+      OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
       OTEL_EXPORTER_OTLP_HEADERS: "authorization=planted-collector-key",
       OTEL_SERVICE_NAME: "git-proxy-test",
     },
@@ -101,34 +58,40 @@ it("with OTEL_EXPORTER_OTLP_ENDPOINT requests become spans, and log lines too", 
   await fetch(`${svc.url}/healthz?secret=planted-query`);
   assert.equal(await svc.stop(), 0);
 
-  const resources = received.flatMap(({ body }) => body.resourceSpans ?? []);
-  assert.equal(textOf(resources[0]?.resource.attributes ?? [], "service.name"), "git-proxy-test");
-  const spans = resources.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans));
+  assert.equal(collector.resource()["service.name"], "git-proxy-test");
+  const spans = collector.spans();
   const traced = spans.filter((span) => span.traceId === traceId);
   assert.deepEqual(
-    traced.map((span) => `${span.name} ${textOf(span.attributes, "url.path")}`),
+    traced.map(({ name, attributes }) => `${name} ${String(attributes["url.path"])}`),
     ["GET /org/r/info/refs", "POST /org/r/git-upload-pack", "POST /org/r/git-upload-pack"],
   );
   for (const span of traced) {
     assert.equal(span.parentSpanId, "b7ad6b7169203331");
-    assert.equal(textOf(span.attributes, "http.response.status_code"), "200");
-    assert.ok(BigInt(span.startTimeUnixNano) < BigInt(span.endTimeUnixNano));
+    assert.equal(span.attributes["http.response.status_code"], 200);
+    assert.ok(span.startNs < span.endNs);
   }
-  assert.ok(spans.some((span) => textOf(span.attributes, "url.path") === "/healthz"));
+  assert.ok(spans.some(({ attributes }) => attributes["url.path"] === "/healthz"));
 
-  const lines = received
-    .flatMap(({ body }) => body.resourceLogs ?? [])
-    .flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords))
-    .map(({ body }) => body.stringValue);
+  const lines = collector.logBodies();
   for (const line of ["listening", "request", "stopping"]) assert.ok(lines.includes(line), line);
 
-  assert.ok(received.every(({ authorization }) => authorization === "planted-collector-key"));
-  assert.doesNotMatch(JSON.stringify(received.map(({ body }) => body)), /planted/);
+  assert.ok(collector.requests.every(({ authorization }) => authorization === "planted-collector-key"));
+  assert.doesNotMatch(collector.text(), /planted/);
   assert.doesNotMatch(svc.log(), /planted/);
 });
 
-it("a collector that cannot be reached delays no request and no stop", async () => {
-  const svc = await startSvc({ codeHost, env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" } });
-  assert.equal((await fetch(`${svc.url}/healthz`)).status, 200);
+it("a collector that is down delays no request and no stop, and is logged once", async () => {
+  const env = {
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://127.0.0.1:1/v1/traces",
+    OTEL_BSP_SCHEDULE_DELAY: "50",
+  };
+  const timeout = { OTEL_EXPORTER_OTLP_TIMEOUT: "200" };
+  const svc = await startSvc({ codeHost, env: { ...env, ...timeout } });
+  for (let index = 0; index < 5; index += 1) assert.equal((await fetch(`${svc.url}/healthz`)).status, 200);
+  await svc.logged(/telemetry is not exported/);
+  for (let index = 0; index < 5; index += 1) assert.equal((await fetch(`${svc.url}/healthz`)).status, 200);
+  const begun = performance.now();
   assert.equal(await svc.stop(), 0);
+  assert.ok(performance.now() - begun < 10_000);
+  assert.equal(svc.log().match(/telemetry is/g)?.length, 1, svc.log());
 });

@@ -33,7 +33,7 @@ export interface HttpRequest {
   /** Default GET. */
   readonly method?: HttpMethod;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   /** Time limit from connecting to the last byte, in milliseconds. */
   readonly timeoutMs: number;
   /** Maximum size of the response body, in bytes. With "head only", the body is not read and the connection is closed. */

@@ -49,6 +49,13 @@ export {
 } from "./rootless.ts";
 export { startSlapd, type Slapd } from "./slapd.ts";
 export { NATIVE_CLIENT_ID, startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
+export { startOtelcol, type Otelcol } from "./otelcol.ts";
+export {
+  startOtlpRecorder,
+  type OtlpRecorder,
+  type RecordedMetric,
+  type RecordedSpan,
+} from "./otlp-recorder.ts";
 export { GITEA_PASSWORD, startGitea, type Gitea } from "./gitea.ts";
 export {
   startMinio,

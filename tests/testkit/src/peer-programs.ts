@@ -80,6 +80,14 @@ export function helmProgram(): string {
   return program;
 }
 
+/** The OpenTelemetry Collector that `npm run setup:peers` built. */
+export function otelcolProgram(): string {
+  const key = pinsKey("tools/otelcol", ["go.mod", "go.sum", "main.go"]);
+  const program = join(peerCache(), `otelcol-${key}`, "otelcol");
+  if (!existsSync(program)) throw TestkitError.missing("the build of the OpenTelemetry Collector");
+  return program;
+}
+
 /** Folder with the schemas of an API server, and of the custom resource of the Prometheus operator. */
 export function kubernetesSchemas(): string {
   const folder = join(peerCache(), `kubernetes-${pinsKey("tools/kubernetes", ["modules"])}`);

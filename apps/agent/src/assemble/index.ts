@@ -35,6 +35,10 @@ import { SshAgentOnDemand } from "../surfaces/ssh-agent/server/ssh-agent-on-dema
 import { ForwardsOnDemand } from "../surfaces/forwards/control/forwards-on-demand.ts";
 import { VolumesOnDemand } from "../surfaces/volumes/volumes-on-demand.ts";
 import { MountSurface } from "../surfaces/mount/mount-surface.ts";
+import { OpenStreams } from "../surfaces/http-api/open-streams.ts";
+import { StatusView } from "../surfaces/status-view.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { assembleTelemetry } from "./telemetry.ts";
 import { fuseStatus } from "../surfaces/mount/mount-status.ts";
 import { SurfaceGroup, type Surface } from "../surfaces/surface.ts";
 import type { WebServer } from "../surfaces/web/server.ts";
@@ -87,6 +91,7 @@ export interface AssembledDaemon {
   readonly surfaces: Surface;
   /** The web port, which is one of the surfaces. */
   readonly web: WebServer | undefined;
+  readonly telemetry: Telemetry;
   /** For a login at the terminal. */
   readonly session: StoreParts;
   /** Says which part makes no progress any more. Only a new start helps then. */
@@ -140,7 +145,13 @@ export async function assembleDaemon(
       logger,
     });
   const surfaces = new SurfaceGroup();
-  const config = assembleReload(host, { enrolments, daemon, surfaces }, { loaded, load });
+  const openStreams = new OpenStreams();
+  const telemetry = assembleTelemetry(
+    host,
+    { status: () => new StatusView(daemon, surfaces, remotes, []).status() },
+    openStreams,
+  );
+  const config = assembleReload(host, { enrolments, daemon, surfaces, telemetry }, { loaded, load });
   const shared = {
     ...parts,
     daemon,
@@ -169,6 +180,7 @@ export async function assembleDaemon(
     ...shared,
     enrolments,
     surfaces,
+    openStreams,
     remotes,
     sshAgent,
     volumes,
@@ -187,9 +199,14 @@ export async function assembleDaemon(
     enrolments,
     surfaces,
     web,
+    telemetry,
     session: parts,
     fault: () => loops.fault(),
-    close: () => parts.close(),
+    close: async () => {
+      await parts.close();
+      // Last, so that it has the spans of what has just ended.
+      await telemetry.close();
+    },
   };
 }
 

@@ -4,18 +4,20 @@ import type { Host } from "../host.ts";
 import type { Surface } from "../surfaces/surface.ts";
 import type { Daemon } from "../sync/daemon.ts";
 import { mountPlaceOf } from "../sync/mounted/mount-place.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 
 /** The parts of a daemon that follow its configuration, in the order in which they take it up. */
 export interface ReloadedParts {
   readonly enrolments: EnrolmentRunner;
   readonly daemon: Daemon;
   readonly surfaces: Surface;
+  readonly telemetry: Telemetry;
 }
 
 /** Builds the part that applies a changed configuration to a running daemon. */
 export function assembleReload(
   { clock, logger, places }: Host,
-  { enrolments, daemon, surfaces }: ReloadedParts,
+  { enrolments, daemon, surfaces, telemetry }: ReloadedParts,
   source: Pick<ConfigKeeperParts, "loaded" | "load">,
 ): ConfigKeeper {
   return new ConfigKeeper({
@@ -31,6 +33,7 @@ export function assembleReload(
         facts: { ...facts, mountpoint: config.fuse.mountpoint },
       });
       await surfaces.reconcile(config);
+      await telemetry.configure(config.observability);
     },
     clock,
     logger,

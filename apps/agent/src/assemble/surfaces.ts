@@ -10,6 +10,7 @@ import type { Config } from "../config/schema.ts";
 import { ensureFolder } from "../agent-files/places.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
+import type { OpenStreams } from "../surfaces/http-api/open-streams.ts";
 import { activatedSockets } from "../surfaces/listening/activation.ts";
 import { tokenRoute } from "../surfaces/socket/token-route.ts";
 import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
@@ -57,6 +58,7 @@ export interface SurfaceFoundation extends SharedParts {
   readonly enrolments: EnrolmentRunner;
   /** Changes of the store, which one part follows for all. */
   readonly changes: StoreWatch;
+  readonly openStreams: OpenStreams;
   /** Takes the surfaces in the order in which they start. */
   readonly surfaces: SurfaceGroup;
   readonly remotes: RemoteControl;
@@ -75,6 +77,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   const { environment, places, logger, clock } = host;
   const { daemon, store, signIn, enrolments, surfaces, remotes, sshAgent, volumes, mount, current, changes } =
     parts;
+  const { openStreams } = parts;
   const { config } = current();
   const activated = activatedSockets(environment, process.pid);
   const apiPath = config.api.enabled ? apiSocketPath(places, config.api) : undefined;
@@ -101,6 +104,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
       onChange: noteOwnWrite({ changes, daemon }),
     }),
     signIn,
+    openStreams,
     enrolments,
     actions: await parts.actions(),
     remotes,
@@ -125,6 +129,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   if (web !== undefined) surfaces.add(web);
 
   const streams = new EventStreams();
+  openStreams.add(streams);
   const live = new LiveUpdates({ ...shared, token: () => signIn.token(), streams });
   const onSockets = {
     ...shared,

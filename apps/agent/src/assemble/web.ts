@@ -18,8 +18,9 @@ export interface WebParts extends SiteParts {
 
 /** Builds the web port with its sessions, event streams, connections and assets. */
 export function assembleWeb(parts: WebParts, options: WebServerOptions): WebServer {
-  const { signIn, runtimeFolder, clock } = parts;
+  const { signIn, runtimeFolder, clock, openStreams } = parts;
   const streams = new EventStreams();
+  openStreams.add(streams);
   const assets = new Assets();
   addCommonAssets(assets);
   addPageAssets(assets);

@@ -5,6 +5,7 @@ import { BRAND } from "../brand.ts";
 import { AgentError, publicMessage } from "../errors.ts";
 import { isStoreFault } from "../secrets/store-health.ts";
 import type { AgentStatus } from "../status.ts";
+import { traced, type Facts } from "../telemetry/operation.ts";
 import { DeniedTokens } from "./token/denied-tokens.ts";
 import type { IdentityPin } from "./token/identity-pin.ts";
 import type { TokenFile } from "./token/token-file.ts";
@@ -168,11 +169,21 @@ export class TokenSignIn implements SignIn {
    * @throws SecretStoreError when the store cannot be asked
    */
   async borrowIfDue(share: number, signal: AbortSignal): Promise<Renewal> {
-    const { borrow, clock, pin } = this.#parts;
+    const { clock } = this.#parts;
     const before = this.#token;
     const dueAt = this.renewalDueAt(share);
     if (before === undefined || this.#state.source !== "peer") return "not due";
     if (dueAt === undefined || dueAt > clock.now()) return "not due";
+    const facts: Facts<"auth.borrow"> = {};
+    return await traced("auth.borrow", facts, async () => {
+      const result = await this.#borrow(before, signal);
+      facts.result = result;
+      return result;
+    });
+  }
+
+  async #borrow(before: Secret, signal: AbortSignal): Promise<Renewal> {
+    const { borrow, pin } = this.#parts;
     for await (const offer of borrow(signal)) {
       if ("refusal" in offer) continue;
       const info = await this.#proveAnother(offer, signal);
@@ -200,6 +211,14 @@ export class TokenSignIn implements SignIn {
     // If the token file changed, its old token is dropped, even if the store cannot check the new one yet.
     if (this.#hasExpired()) this.#drop("the token has expired");
     else if (this.#state.source === "file") this.#drop("the token file has changed");
+    const facts: Facts<"auth.sign_in"> = {};
+    await traced("auth.sign_in", facts, async () => {
+      facts.source = await this.#adoptFirst(seen, signal);
+    });
+  }
+
+  /** Adopts the first token that the store accepts. @throws AgentError `not_signed_in` */
+  async #adoptFirst(seen: string | undefined, signal: AbortSignal): Promise<TokenSource> {
     const refusals: TokenRefusal[] = [];
     this.#refusals = refusals;
     for await (const [source, find] of this.#candidates(signal)) {
@@ -214,7 +233,7 @@ export class TokenSignIn implements SignIn {
         this.#adopt(source, offer, info);
         this.#log(refusals.map(textOf));
         await this.#parts.pin.adopt(offer.token, info, source === "login");
-        return;
+        return source;
       } catch (error) {
         refusals.push(this.#refusal(source, offer, error));
       }
@@ -294,13 +313,24 @@ export class TokenSignIn implements SignIn {
   }
 
   async #renewIfDue(share: number, signal: AbortSignal): Promise<Renewal> {
-    const { api, automatic, pin, clock, renewal } = this.#parts;
+    const { clock, renewal } = this.#parts;
     const token = this.#token;
     const { info, source } = this.#state;
     const dueAt = this.renewalDueAt(share);
     if (token === undefined || info === undefined || dueAt === undefined || dueAt > clock.now())
       return "not due";
     if (!renewal || source === "peer") return "not possible";
+    const facts: Facts<"auth.renewal"> = {};
+    return await traced("auth.renewal", facts, async () => {
+      const result = await this.#renew(token, info, share, signal);
+      facts.result = result;
+      return result;
+    });
+  }
+
+  async #renew(token: Secret, info: TokenInfo, share: number, signal: AbortSignal): Promise<Renewal> {
+    const { api, automatic, pin, clock } = this.#parts;
+    const { source } = this.#state;
     // The store renews a token of the certificate method only over a connection with that certificate. So log in again.
     const replaced = source === "environment" ? undefined : await automatic?.(signal);
     if (replaced === undefined) {

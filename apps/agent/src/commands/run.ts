@@ -35,10 +35,11 @@ export const run: RunCommand = async (invocation) => {
   if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: flagOf(invocation.options, "reveal") });
   const load = (signal: AbortSignal) => loadWith(host, invocation.flags.config, "refresh", signal);
   const parts = await assembleDaemon(host, loaded, load);
-  const { daemon, keeper, config, enrolments, surfaces, web } = parts;
+  const { daemon, keeper, config, enrolments, surfaces, web, telemetry } = parts;
   const pid = new DaemonPid(host.places.runtime);
   try {
     await pid.publish();
+    await telemetry.configure(loaded.config.observability);
     await surfaces.start();
     if (web !== undefined) printLine(`Web UI: ${web.url}/`);
     host.logger.info({ rules: loaded.config.rules.length, config: loaded.sources }, "daemon started");

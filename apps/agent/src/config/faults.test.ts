@@ -57,7 +57,8 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "observability-endpoint-with-password":
     "2:18: observability.endpoint: must not hold a user name or password",
   "observability-exported-too-often": "2:18: observability.interval: must be at least 10s",
-  "observability-not-built": "2:18: observability.enabled: not built yet in this version: only false",
+  "observability-without-endpoint":
+    "2:1: observability.endpoint: required for enabled: true, such as http://127.0.0.1:4318",
   "remote-config-full-trust-unsigned": "2:1: remote_config.public_key: required for trust: full",
   "remote-config-key-broken":
     "2:55: remote_config.public_key: expected an Ed25519 public key: 32 bytes in base64, or PEM",

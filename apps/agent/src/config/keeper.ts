@@ -16,6 +16,7 @@ const LIVE_SECTIONS: ReadonlySet<string> = new Set([
   "ssh",
   "fuse",
   "docker",
+  "observability",
 ]);
 
 /** State of the configuration, for the status. */

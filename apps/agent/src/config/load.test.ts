@@ -79,11 +79,15 @@ describe("the configuration's schema", () => {
     ],
     ["takes every loopback form", `${EMBEDDED}web: {listen: "[::1]:1"}\n`, []],
     [
-      "says so of a surface that is not built yet",
+      "wants the address of a collector",
       `${EMBEDDED}observability: {enabled: true}\n`,
-      ["c.yaml:2:17: observability.enabled: not built yet in this version: only false"],
+      ["c.yaml:2:1: observability.endpoint: required for enabled: true, such as http://127.0.0.1:4318"],
     ],
-    ["takes such a surface when it is off", `${EMBEDDED}observability: {enabled: false}\n`, []],
+    [
+      "takes no address of a collector while nothing is exported",
+      `${EMBEDDED}observability: {enabled: false}\n`,
+      [],
+    ],
     [
       "refuses a mode without quotes",
       rule(", mode: 0600"),

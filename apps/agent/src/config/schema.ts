@@ -15,12 +15,13 @@ import { secretsWithNamesOf } from "./sections/mounted-file.ts";
 import { duration } from "@devplat/config";
 import { dockerSection } from "./sections/docker-section.ts";
 import { enrolmentsSection } from "./sections/enrolment-section.ts";
+import { observabilitySection } from "./sections/observability-section.ts";
 import { remoteSection } from "./sections/remote-section.ts";
 import { secretFolderPath } from "./sections/secret-folder-path.ts";
 import { sshAgentSection } from "./sections/ssh-agent-section.ts";
 import { sshSection } from "./sections/ssh-section.ts";
 import { storeSection } from "./sections/store-section.ts";
-import { apiSection, fuseSection, gitCredential, observabilitySection } from "./sections/surface-sections.ts";
+import { apiSection, fuseSection, gitCredential } from "./sections/surface-sections.ts";
 
 // Compiling a checker takes longer than the one use that a command makes of it.
 z.config({ jitless: true });

@@ -4,6 +4,7 @@ import type { SignIn } from "../auth/sign-in.ts";
 import type { EnrolmentConfig } from "../config/sections/enrolment-section.ts";
 import { AgentError } from "../errors.ts";
 import type { EnrolmentStatus } from "../status.ts";
+import { traced } from "../telemetry/operation.ts";
 import { EnrolmentDialog, type EnrolmentPrompt } from "./dialog.ts";
 import type { EnrolmentEngine } from "./engine.ts";
 import {
@@ -143,7 +144,8 @@ export class Enrolment {
     this.#abort = abort;
     this.#dialog.reset({});
     this.note({ kind: "started", byUser: outer === undefined });
-    const done = this.#run(signal, unsaved).finally(() => {
+    const facts = { engine: this.#parts.config.engine };
+    const done = traced("enrolment.run", facts, () => this.#run(signal, unsaved)).finally(() => {
       this.#abort = undefined;
       this.#dialog.reset(this.#unsaved.kept ? { unsaved: true } : {});
       this.#done = undefined;
@@ -179,11 +181,15 @@ export class Enrolment {
   }
 
   async #refresh(held: Fields, signal: AbortSignal): Promise<void> {
-    const { key, engine, store, logger, onStored } = this.#parts;
+    const { key, config, engine, store, logger, onStored } = this.#parts;
     if (engine.refresh === undefined) return;
     try {
-      const fields = await engine.refresh(held, signal);
-      await mergeSecret(store, key, fields, signal);
+      const refresh = engine.refresh.bind(engine);
+      const fields = await traced("enrolment.renewal", { engine: config.engine }, async () => {
+        const renewed = await refresh(held, signal);
+        await mergeSecret(store, key, renewed, signal);
+        return renewed;
+      });
       this.note({ kind: "refreshed", refreshAt: engine.refreshAt?.(fields) });
       logger.info({ enrolment: key }, "credential renewed");
       onStored(key);

@@ -9,6 +9,7 @@ import {
   type SecretStore,
   type WriteOptions,
 } from "@devplat/secret-store";
+import { traced, type OperationName } from "../telemetry/operation.ts";
 import type { StoreHealth } from "./store-health.ts";
 
 export interface ObservedStoreParts {
@@ -30,6 +31,8 @@ interface Limit {
  */
 const SILENCE_MS = 1000;
 
+type RequestName = Extract<OperationName, `store.${string}`>;
+
 /** A store that records for each result whether the store responds, and whether it accepts the token. */
 export class ObservedStore implements SecretStore {
   readonly driver: SecretStore["driver"];
@@ -48,23 +51,23 @@ export class ObservedStore implements SecretStore {
   }
 
   list(folder: string, options: { signal?: AbortSignal } = {}): Promise<readonly string[]> {
-    return this.#noted(() => this.#parts.store.list(folder, this.#limited(options)));
+    return this.#noted("store.list", () => this.#parts.store.list(folder, this.#limited(options)));
   }
 
   read(path: string, options: ReadOptions = {}): Promise<SecretDocument> {
-    return this.#noted(() => this.#parts.store.read(path, this.#limited(options)));
+    return this.#noted("store.read", () => this.#parts.store.read(path, this.#limited(options)));
   }
 
   metadata(path: string, options: { signal?: AbortSignal } = {}): Promise<SecretMetadata> {
-    return this.#noted(() => this.#parts.store.metadata(path, this.#limited(options)));
+    return this.#noted("store.metadata", () => this.#parts.store.metadata(path, this.#limited(options)));
   }
 
   write(path: string, fields: Fields, options: WriteOptions = {}): Promise<{ version: number }> {
-    return this.#noted(() => this.#parts.store.write(path, fields, this.#limited(options)));
+    return this.#noted("store.write", () => this.#parts.store.write(path, fields, this.#limited(options)));
   }
 
   delete(path: string, options: { signal?: AbortSignal } = {}): Promise<void> {
-    return this.#noted(() => this.#parts.store.delete(path, this.#limited(options)));
+    return this.#noted("store.delete", () => this.#parts.store.delete(path, this.#limited(options)));
   }
 
   /** Not noted: it ends when its connection does, and not every store has it. */
@@ -74,7 +77,7 @@ export class ObservedStore implements SecretStore {
 
   ping(signal?: AbortSignal): Promise<void> {
     const { signal: limited } = this.#limited(signal === undefined ? {} : { signal });
-    return this.#noted(() => this.#parts.store.ping(limited));
+    return this.#noted("store.ping", () => this.#parts.store.ping(limited));
   }
 
   close(): Promise<void> {
@@ -87,7 +90,11 @@ export class ObservedStore implements SecretStore {
     return { ...options, signal: AbortSignal.any(signals) };
   }
 
-  async #noted<T>(request: () => Promise<T>): Promise<T> {
+  #noted<T>(name: RequestName, request: () => Promise<T>): Promise<T> {
+    return traced(name, { driver: this.driver }, () => this.#observed(request));
+  }
+
+  async #observed<T>(request: () => Promise<T>): Promise<T> {
     const { health, signIn } = this.#parts;
     const token = signIn?.token()?.reveal();
     const begun = performance.now();

@@ -6,6 +6,7 @@ import { isStoreWide, type StoreHealth } from "../secrets/store-health.ts";
 import type { CycleResult } from "../status.ts";
 import type { SyncEngine } from "./engine.ts";
 import type { RetryScope } from "./retry-scope.ts";
+import { traced, type Facts } from "../telemetry/operation.ts";
 import { iso } from "./rule-state.ts";
 import type { StateFile } from "./state.ts";
 
@@ -36,7 +37,17 @@ export class CycleRunner {
   }
 
   /** Rejects when the cycle was not possible. The reason is then in the status and, once, in the log. */
-  async run(retry: RetryScope, signal: AbortSignal, onProgress: () => void): Promise<CycleResult> {
+  run(retry: RetryScope, signal: AbortSignal, onProgress: () => void): Promise<CycleResult> {
+    const facts: Facts<"sync.cycle"> = {};
+    return traced("sync.cycle", facts, async () => {
+      const result = await this.#run(retry, signal, onProgress);
+      for (const name of ["changed", "unchanged", "failed", "missing"] as const)
+        facts[name] = result[name].length;
+      return result;
+    });
+  }
+
+  async #run(retry: RetryScope, signal: AbortSignal, onProgress: () => void): Promise<CycleResult> {
     const { engine, signIn, logger } = this.#parts;
     try {
       await signIn.ensure(signal);

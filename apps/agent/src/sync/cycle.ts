@@ -15,6 +15,7 @@ import type { MountedFiles } from "./mounted/mounted-files.ts";
 import { includes, type RetryScope } from "./retry-scope.ts";
 import { hasSameInputs, isWaiting, newRecord, nextRecord, type RuleEvent } from "./rule-state.ts";
 import { runCommand } from "./run-command.ts";
+import { traced, type Facts } from "../telemetry/operation.ts";
 import type { RuleRecord } from "./state.ts";
 import type { TargetPolicy } from "./target/target-policy.ts";
 
@@ -71,7 +72,7 @@ export class Cycle {
         if (await this.#isUpToDate(rule)) {
           this.#note(rule.name, { kind: "unchanged" });
           this.report.unchanged(rule.name);
-        } else work.set(rule.name, await this.#render(rule));
+        } else work.set(rule.name, await traced("sync.rule", { rule: rule.name }, () => this.#render(rule)));
       } catch (error) {
         if (isStoreWide(error) || this.#signal.aborted) throw error;
         this.#fail(rule.name, error);
@@ -109,8 +110,14 @@ export class Cycle {
       const [first] = group;
       if (first === undefined || this.#signal.aborted) continue;
       const timeoutMs = Math.max(...group.map(({ run }) => run.timeout));
-      const run = await runCommand({ command: first.run.command, timeoutMs }, clock, this.#signal);
       const rules = group.map(({ name }) => name);
+      const facts: Facts<"sync.command"> = { rules };
+      const run = await traced("sync.command", facts, async () => {
+        const ended = await runCommand({ command: first.run.command, timeoutMs }, clock, this.#signal);
+        facts.timed_out = ended.timed_out;
+        if (ended.exit_code !== null) facts.exit_code = ended.exit_code;
+        return ended;
+      });
       logger.info({ rules, exit_code: run.exit_code, duration_ms: run.duration_ms }, "command run");
       for (const rule of rules) {
         const record = this.#note(rule, { kind: "command_ended", run });
@@ -173,7 +180,16 @@ export class Cycle {
     this.report.changed(rule.name);
   }
 
-  async #writeFile(plan: FilePlan, work: ReadonlyMap<string, Work>): Promise<void> {
+  #writeFile(plan: FilePlan, work: ReadonlyMap<string, Work>): Promise<void> {
+    const facts: Facts<"sync.file"> = { rules: plan.pieces.map((piece) => piece.rule) };
+    return traced("sync.file", facts, async () => {
+      facts.changed = await this.#apply(plan, work);
+      facts.failed = plan.pieces.filter(({ rule }) => this.report.failures.has(rule)).length;
+    });
+  }
+
+  /** @returns whether the file was changed. A failure is that of its rules */
+  async #apply(plan: FilePlan, work: ReadonlyMap<string, Work>): Promise<boolean> {
     const { state, logger } = this.#parts;
     const rules = plan.pieces.map((piece) => piece.rule);
     try {
@@ -189,9 +205,11 @@ export class Cycle {
         if (outcome.kind === "failed") this.#fail(rule, outcome.error);
         else this.#noteApplied(plan, outcome, work.get(rule));
       }
+      return applied.changed;
     } catch (error) {
       if (error === this.#signal.reason) throw error;
       for (const rule of rules) this.#fail(rule, error);
+      return false;
     }
   }
 

@@ -23,8 +23,8 @@ export const serve: RunCommand = async ({ flags, options }) => {
   refuseUnusable(config);
   const live = new LiveConfig(config);
   const version = programVersion();
-  const telemetry = await openTelemetry(process.env, version);
-  const logger = createLogger({
+  const telemetry = await openTelemetry(process.env, version, () => logger);
+  const logger: Logger = createLogger({
     format: config.log.format,
     level: () => live.current.log.level,
     gathers: true,

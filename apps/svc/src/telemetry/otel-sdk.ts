@@ -1,29 +1,16 @@
+import type { Logger } from "@devplat/base";
 import {
   ROOT_CONTEXT,
   SeverityNumber,
   SpanKind,
   SpanStatusCode,
+  startExport,
   trace,
   type Context,
-} from "@opentelemetry/api";
-import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http";
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
-import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
-import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs";
-import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  TraceIdRatioBasedSampler,
-  TracerProvider,
-  type Sampler,
-} from "@opentelemetry/sdk-trace";
+} from "@devplat/telemetry";
 import { BRAND } from "../brand.ts";
 import type { ObservedRequest } from "./observed-request.ts";
 
-/** Milliseconds that a collector gets for the last batch. */
-const CLOSE_LIMIT_MS = 2000;
 /** W3C Trace Context, section 3.2: version, trace id, parent id, flags. */
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
 
@@ -39,29 +26,23 @@ export interface SdkOptions {
   readonly version: string;
   readonly traces: boolean;
   readonly logs: boolean;
+  readonly logger: () => Logger;
 }
 
 /** The SDK with its OTLP exporters; these read the address, headers and time-outs from the standard variables. */
-export function startSdk({ environment, version, traces, logs }: SdkOptions) {
-  const resource = resourceFromAttributes({
-    "service.name": BRAND.command,
-    "service.version": version,
-  }).merge(detectResources({ detectors: [envDetector] }));
-  const tracers = traces
-    ? new TracerProvider({
-        resource,
-        sampler: samplerOf(environment),
-        spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
-      })
-    : undefined;
-  const loggers = logs
-    ? new LoggerProvider({
-        resource,
-        processors: [new BatchLogRecordProcessor({ exporter: new OTLPLogExporter() })],
-      })
-    : undefined;
-  const tracer = tracers?.getTracer(BRAND.command, version);
-  const logger = loggers?.getLogger(BRAND.command, version);
+export function startSdk({ environment, version, traces, logs, logger }: SdkOptions) {
+  const {
+    tracer,
+    logs: sink,
+    close,
+  } = startExport({
+    name: BRAND.command,
+    version,
+    environment,
+    traces,
+    logs,
+    logger,
+  });
   return {
     request(context: ObservedRequest): void {
       const endTime = Date.now();
@@ -78,9 +59,9 @@ export function startSdk({ environment, version, traces, logs }: SdkOptions) {
       span?.end(endTime);
     },
     log(line: string): void {
-      if (logger === undefined) return;
+      if (sink === undefined) return;
       const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
-      logger.emit({
+      sink.emit({
         timestamp: Date.parse(String(time)),
         severityNumber: SEVERITIES[String(level)] ?? SeverityNumber.UNSPECIFIED,
         severityText: String(level),
@@ -93,14 +74,7 @@ export function startSdk({ environment, version, traces, logs }: SdkOptions) {
         ),
       });
     },
-    async close(): Promise<void> {
-      // A collector that is away must not hold the stop up, nor make it a failure.
-      await Promise.race([
-        // It sends what is left, and tries again and again for half a minute.
-        Promise.allSettled([tracers?.shutdown(), loggers?.shutdown()]),
-        new Promise((resolve) => setTimeout(resolve, CLOSE_LIMIT_MS).unref()),
-      ]);
-    },
+    close,
   };
 }
 
@@ -128,20 +102,6 @@ function parentOf(header: string | readonly string[] | undefined): Context {
   if (match === null || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return ROOT_CONTEXT;
   const traceFlags = Number.parseInt(flags, 16) & 1;
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
-}
-
-/** `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`; the default is what the caller decided, else always. */
-function samplerOf(environment: SdkOptions["environment"]): Sampler {
-  const given = Number(environment["OTEL_TRACES_SAMPLER_ARG"] ?? "1");
-  const ratio = new TraceIdRatioBasedSampler(given >= 0 && given <= 1 ? given : 1);
-  const roots: Readonly<Record<string, Sampler>> = {
-    always_on: new AlwaysOnSampler(),
-    always_off: new AlwaysOffSampler(),
-    traceidratio: ratio,
-  };
-  const name = environment["OTEL_TRACES_SAMPLER"] ?? "parentbased_always_on";
-  const root = roots[name.replace(/^parentbased_/, "")] ?? new AlwaysOnSampler();
-  return name.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
 }
 
 function isPlain(value: unknown): value is string | number | boolean {

@@ -1,3 +1,4 @@
+import type { Logger } from "@devplat/base";
 import type { ObservedRequest } from "./observed-request.ts";
 
 /** Export to a collector by OTLP. */
@@ -19,17 +20,19 @@ type Environment = Readonly<Record<string, string | undefined>>;
  *
  * The SDK is loaded only then: it takes a tenth of a second and 40 MB.
  *
+ * @param logger for lines about the export itself. It is called after this function has returned
  * @returns undefined: nothing is asked for
  */
 export async function openTelemetry(
   environment: Environment,
   version: string,
+  logger: () => Logger,
 ): Promise<OpenTelemetry | undefined> {
   const traces = isWanted(environment, "TRACES");
   const logs = isWanted(environment, "LOGS");
   if (!traces && !logs) return undefined;
   const { startSdk } = await import("./otel-sdk.ts");
-  return startSdk({ environment, version, traces, logs });
+  return startSdk({ environment, version, traces, logs, logger });
 }
 
 function isWanted(environment: Environment, signal: "TRACES" | "LOGS"): boolean {

@@ -4,6 +4,7 @@ import { BRAND } from "../../brand.ts";
 import type { MtlsSection } from "../../config/sections/store-section.ts";
 import { AgentError, publicMessage } from "../../errors.ts";
 import type { CertificateStatus } from "../../status.ts";
+import { traced } from "../../telemetry/operation.ts";
 import type { Adopted, Adoption, AdoptOptions } from "../token/adoption.ts";
 import type { CertificateFile, CertificateStore } from "./certificate-file.ts";
 import type { CertificateKeys } from "./certificate-keys.ts";
@@ -116,7 +117,7 @@ export class Certificates {
     // One that lives shorter than `reissue_before` would be replaced at every look.
     const before = Math.min(settings.reissue_before, (old.notAfter - old.notBefore) / 2);
     if (old.notAfter - clock.now() > before) return false;
-    const { certificate, login } = await this.#issue(token, signal);
+    const { certificate, login } = await traced("auth.certificate", {}, () => this.#issue(token, signal));
     logger.info({ until: new Date(certificate.notAfter).toISOString() }, "client certificate replaced");
     // The token of this login has proven the certificate. The token in use stays.
     await client.revokeSelf({ token: login, signal }).catch(() => undefined);

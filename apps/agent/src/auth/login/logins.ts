@@ -2,6 +2,7 @@ import type { Secret } from "@devplat/base";
 import type { TokenInfo, VaultClient } from "@devplat/secret-store";
 import { methodParts, type LoginKind, type StoreSection } from "../../config/sections/store-section.ts";
 import { AgentError } from "../../errors.ts";
+import { traced } from "../../telemetry/operation.ts";
 import type { Adopted, Adoption, AdoptOptions } from "../token/adoption.ts";
 import type { Certificates } from "../certificates/certificates.ts";
 import { ldapLogin } from "./ldap.ts";
@@ -60,8 +61,10 @@ export class Logins {
     options: LoginOptions = {},
   ): Promise<TokenInfo> {
     this.checkAllowed();
-    const token = await ldapLogin(this.#parts.client, this.#mount(), credentials, steps);
-    return this.#finish(token, steps, options);
+    return await traced("auth.login", { method: "ldap" }, async () => {
+      const token = await ldapLogin(this.#parts.client, this.#mount(), credentials, steps);
+      return await this.#finish(token, steps, options);
+    });
   }
 
   /** Begins a login in the browser, which comes back to `redirectUri`. */
@@ -76,8 +79,10 @@ export class Logins {
     steps: LoginSteps,
     options: LoginOptions = {},
   ): Promise<TokenInfo> {
-    const token = await finishOidc(this.#parts.client, this.#oidcMount(), request, callback, steps);
-    return this.#finish(token, steps, options);
+    return await traced("auth.login", { method: "oidc" }, async () => {
+      const token = await finishOidc(this.#parts.client, this.#oidcMount(), request, callback, steps);
+      return await this.#finish(token, steps, options);
+    });
   }
 
   /** Signs in with the client certificate. @throws AgentError `certificate_unusable` when a bootstrap is needed */
@@ -86,13 +91,15 @@ export class Logins {
     const { certificates } = this.#parts;
     if (certificates === undefined)
       throw new AgentError("login_refused", "store.auth_method has no certificate");
-    return (await certificates.login({ ...options, signal })).info;
+    const login = () => certificates.login({ ...options, signal });
+    return (await traced("auth.login", { method: "mtls" }, login)).info;
   }
 
   /** A token that was pasted. */
   async token(token: Secret, signal: AbortSignal, options: LoginOptions = {}): Promise<TokenInfo> {
     this.checkAllowed();
-    return (await this.#parts.adoption.adopt(token, { ...options, pasted: true, signal })).info;
+    const adopt = () => this.#parts.adoption.adopt(token, { ...options, pasted: true, signal });
+    return (await traced("auth.login", { method: "token" }, adopt)).info;
   }
 
   async #finish(token: Secret, { signal }: LoginSteps, options: LoginOptions): Promise<TokenInfo> {

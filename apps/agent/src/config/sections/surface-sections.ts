@@ -6,14 +6,6 @@ import { lendingKeys } from "./lending.ts";
 import { PEER_OFFERS } from "./peer-offers.ts";
 import { duration } from "@devplat/config";
 import { MAX_CACHE_TTL_MS } from "./docker-section.ts";
-import { httpUrl } from "./store-section.ts";
-
-/** The switch of a surface that this version does not have: turning it on must not look as if it worked. */
-const notYet = z
-  .boolean()
-  .meta({ const: false })
-  .refine((on) => !on, { message: "not built yet in this version: only false" })
-  .default(false);
 
 /** The local API's sockets. */
 export const apiSection = z.strictObject({
@@ -43,20 +35,6 @@ export const fuseSection = z.strictObject({
   read_write: z.boolean().default(false),
   layout: z.enum(["json", "both"]).default("json"),
   cache_ttl: duration({ max: MAX_CACHE_TTL_MS }).prefault("30s"),
-});
-
-/** Exporting OpenTelemetry is not worth doing more often than this, in milliseconds. */
-const MIN_EXPORT_INTERVAL_MS = 10_000;
-
-/** Figures and traces by OpenTelemetry's OTLP. */
-export const observabilitySection = z.strictObject({
-  enabled: notYet,
-  /** Address of the collector, to which the paths `/v1/metrics` and `/v1/traces` are added. */
-  endpoint: httpUrl.optional(),
-  protocol: z.enum(["http/protobuf", "http/json"]).default("http/protobuf"),
-  headers: z.record(z.string().min(1), z.string()).default({}),
-  service_name: z.string().min(1).default("agent"),
-  interval: duration({ min: MIN_EXPORT_INTERVAL_MS }).prefault("1m"),
 });
 
 /** The credential that `agent git-credential` gives for a host. */

@@ -11,6 +11,7 @@ import type { RemoteControl } from "../forwards/remote-control.ts";
 import type { PeerSocketLoan } from "../forwards/tokens/peer-socket-loan.ts";
 import type { MountControl } from "../mount/mount-control.ts";
 import type { VolumeControl } from "../volumes/volume-control.ts";
+import type { OpenStreams } from "./open-streams.ts";
 import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 
 /** Context of Hono's handlers: Node's own request and response. */
@@ -35,6 +36,8 @@ export interface ApiParts {
   readonly accessCheck: AccessCheck;
   readonly csrf: CsrfTokens;
   readonly streams: EventStreams;
+  /** Those of all surfaces, for the metrics. */
+  readonly openStreams: OpenStreams;
   /** First events of a stream: the state now. */
   readonly live: { apiFrames(): EventFrame[] };
   readonly logger: Logger;

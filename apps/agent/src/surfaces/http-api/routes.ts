@@ -8,7 +8,8 @@ import type { ApiParts, Environment } from "./environment.ts";
 import { headersOnly } from "./headers-only.ts";
 import { isFromForeignPage } from "./request-checks.ts";
 import { mountRoutes } from "./mount-routes.ts";
-import { metricsText } from "./status/metrics.ts";
+import { metricFamilies } from "./status/metrics.ts";
+import { prometheusText } from "./status/prometheus-text.ts";
 import { peerRoutes } from "./peer-routes.ts";
 import { peerSocketApiRoutes } from "./peer-socket-routes.ts";
 import { PROBLEMS } from "./problems/problem.ts";
@@ -136,7 +137,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   });
 
   app.get("/metrics", (c) =>
-    c.body(metricsText(view.status(), streams.size), 200, {
+    c.body(prometheusText(metricFamilies(view.status(), parts.openStreams.size)), 200, {
       "Content-Type": "text/plain; version=0.0.4; charset=utf-8",
     }),
   );

@@ -1,4 +1,5 @@
 import { Hono } from "hono";
+import { traceRequests } from "../http-api/trace-requests.ts";
 import { refuseLargeBody } from "../http-api/refuse-large-body.ts";
 import { problemResponse } from "../http-api/problem-response.ts";
 import { readiness } from "../http-api/status/health.ts";
@@ -15,6 +16,7 @@ import type { PeerOffer } from "../../config/sections/peer-offers.ts";
 export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
   const { view, logger } = parts;
   const app = new Hono<Environment>();
+  app.use(traceRequests(parts.surface));
   app.use(refuseLargeBody(MAX_BODY_BYTES, (c) => problemResponse(c, PROBLEMS.bodyTooLarge)));
   app.get("/healthz", (c) => c.json({ status: "ok" }));
   app.get("/readyz", (c) => {
@@ -51,6 +53,7 @@ export interface PeerSocketParts extends Pick<ApiParts, "actions" | "accessCheck
 export function peerSocketRoutes(parts: PeerSocketParts, offers: readonly PeerOffer[]): Hono<Environment> {
   const { tokens, nonce, logger } = parts;
   const app = new Hono<Environment>();
+  app.use(traceRequests(parts.surface));
   if (nonce !== undefined) app.get("/healthz", (c) => c.json({ status: "ok", nonce }));
   if (offers.includes("token")) app.route("/", tokens);
   const kinds = ACTION_KINDS.filter((kind) => offers.includes(kind));

@@ -25,6 +25,7 @@ import type { SshAgentControl } from "../ssh-agent/ssh-agent-control.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
 import type { RuleControl } from "../../sync/rule-control.ts";
 import { ConfigurationView } from "../../config/configuration-view.ts";
+import { OpenStreams } from "../http-api/open-streams.ts";
 import { MemoryView } from "./memory-view.test-kit.ts";
 import { PortGuard } from "./access/port-guard.ts";
 import { systemSocketOwners } from "./access/socket-owners.ts";
@@ -158,6 +159,7 @@ export async function startTestServer(
       view.set({ status: { authenticated: false } });
     },
     runtimeFolder,
+    openStreams: new OpenStreams(),
     logger,
     secrets: new SecretEditor({
       store: new ObservedStore({ store, health, signIn }),

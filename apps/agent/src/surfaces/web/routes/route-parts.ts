@@ -22,6 +22,7 @@ export interface SiteParts extends Pick<
   | "sshAgent"
   | "volumes"
   | "mount"
+  | "openStreams"
   | "logger"
 > {
   /** Undefined for a store without a login. */

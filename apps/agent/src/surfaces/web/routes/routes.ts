@@ -1,5 +1,6 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
+import { traceRequests } from "../../http-api/trace-requests.ts";
 import { refuseLargeBody } from "../../http-api/refuse-large-body.ts";
 import { sessionCookie, type EventFrame } from "@devplat/web-kit";
 import { NOT_TRIED_YET } from "../../../auth/sign-in.ts";
@@ -50,6 +51,7 @@ const LOOK_LIMIT_MS = 2000;
 export function routes(parts: RouteParts): Hono<Environment> {
   const { view, assets, logger } = parts;
   const app = new Hono<Environment>();
+  app.use(traceRequests(parts.surface));
 
   const limitedTo = (maxSize: number): MiddlewareHandler<Environment> =>
     refuseLargeBody(maxSize, (c) => problemResponse(c, parts, PROBLEMS.bodyTooLarge));
