@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { run, runAtTerminal, tempFolder, until, type TempFolder } from "@devplat/testkit";
+import { run, runAtTerminal, startOtlpRecorder, tempFolder, until, type TempFolder } from "@devplat/testkit";
 import { buildAgent } from "../../tools/build/agent.ts";
 import { buildProgram } from "../../tools/build/single/program.ts";
 import manifest from "../../apps/agent/package.json" with { type: "json" };
@@ -57,6 +57,33 @@ rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}, ${LARGE_RUL
         0,
         "nothing was looked at",
       );
+    });
+
+    it("exports spans and metrics, by code that only such a daemon loads", async () => {
+      const home = await place();
+      const collector = await startOtlpRecorder();
+      await home.configure(
+        `store: {driver: embedded}\nrules: [{name: o, key: o, target: {path: ~/o.json, format: json}}]\n` +
+          `observability: {enabled: true, endpoint: "${collector.url}", protocol: http/json}\n`,
+      );
+      const child = spawn(program(), ["run"], { env: home.env });
+      let output = "";
+      child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+      try {
+        await until(
+          () => output.includes("secret missing"),
+          () => output,
+        );
+      } finally {
+        child.kill("SIGTERM");
+        await once(child, "close");
+      }
+      await collector.stop();
+      assert.equal(child.exitCode, 0, output);
+      const store = collector.spans().filter(({ name: span }) => span === "store.metadata");
+      assert.ok(store.length > 0, output);
+      assert.equal(store[0]?.attributes["error.type"], "not_found");
+      assert.ok(collector.metrics().some(({ name: metric }) => metric === "agent_rules"));
     });
 
     it("encrypts an SSH key in a thread", async () => {

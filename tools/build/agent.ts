@@ -11,10 +11,12 @@ export const THREADS = [
   { starter: "sync/edit/edit-thread.ts", code: "edit-worker.ts" },
   { starter: "key-thread/key-thread.ts", code: "key-worker.ts" },
 ] as const;
+/** Code that few daemons load, with the file that loads it. In the large bundle it would cost each start 2 MB of memory. */
+export const LATE_CODE = [{ loader: "telemetry/telemetry.ts", code: "running-export.ts" }] as const;
 
 /**
  * Bundles the daemon. The launcher runs `agent.cjs`: it handles a suppressed login-check itself, and loads `main.cjs` for
- * everything else. Each thread runs a bundle of its own, such as `edit-worker.cjs`.
+ * everything else. Each thread runs a bundle of its own, such as `edit-worker.cjs`, and so does {@link LATE_CODE}.
  * @param folder is emptied first
  * @returns the path of the shell launcher for a Node 26 that is installed
  */
@@ -26,12 +28,17 @@ export async function buildAgent(folder: string): Promise<string> {
     ...COMMON,
     entryPoints: [join(SOURCE, "main.ts")],
     outfile: main,
-    plugins: [assetsInside(), threads((bundle) => `require("node:path").join(__dirname, "${bundle}"), {`)],
+    plugins: [
+      assetsInside(),
+      threads((bundle) => `require("node:path").join(__dirname, "${bundle}"), {`),
+      lateCode((bundle) => `require(require("node:path").join(__dirname, "${bundle}"))`),
+    ],
   });
   await narrow(main);
-  for (const { starter, code } of THREADS) {
-    const entryPoints = [join(SOURCE, dirname(starter), code)];
-    await build({ ...COMMON, entryPoints, outfile: join(folder, bundleOf(code)) });
+  for (const { entry, bundle } of separateBundles()) {
+    const outfile = join(folder, bundle);
+    await build({ ...COMMON, entryPoints: [entry], outfile });
+    await narrow(outfile);
   }
   const entry = join(SOURCE, "login-check.cjs");
   const begin = { banner: { js: REFUSE_OLDER_RUNTIMES } };
@@ -82,23 +89,62 @@ const REFUSE_OLDER_RUNTIMES = `if (parseInt(process.versions.node, 10) < ${RUNTI
   process.exit(1);
 }`;
 
-/** File name of the bundle for a thread. */
-export function bundleOf(code: string): string {
+/** File name of the bundle for a thread or for late code. */
+function bundleOf(code: string): string {
   return code.replace(/\.ts$/, ".cjs");
+}
+
+/** The bundles next to the large one, each with the file that it begins with. */
+export function separateBundles(): { readonly entry: string; readonly bundle: string }[] {
+  const files = [
+    ...THREADS.map(({ starter, code }) => ({ next: starter, code })),
+    ...LATE_CODE.map(({ loader, code }) => ({ next: loader, code })),
+  ];
+  return files.map(({ next, code }) => ({
+    entry: join(SOURCE, dirname(next), code),
+    bundle: bundleOf(code),
+  }));
+}
+
+/** Loads late code from its bundle. @param load gives the text in place of `import(…)` */
+export function lateCode(load: (bundle: string) => string): Plugin {
+  return replaced(
+    "late-code",
+    LATE_CODE.map(({ loader, code }) => ({
+      file: loader,
+      sources: `import("./${code}")`,
+      text: load(bundleOf(code)),
+    })),
+  );
 }
 
 /** Starts each thread from its bundle. @param start gives the text in place of `new URL(…), {` in `new Worker(…)` */
 export function threads(start: (bundle: string) => string): Plugin {
+  return replaced(
+    "threads",
+    THREADS.map(({ starter, code }) => ({
+      file: starter,
+      sources: `new URL("${code}", import.meta.url), {`,
+      text: start(bundleOf(code)),
+    })),
+  );
+}
+
+/** Replaces a text in files, each of which must have it. */
+function replaced(
+  name: string,
+  places: readonly { readonly file: string; readonly sources: string; readonly text: string }[],
+): Plugin {
   return {
-    name: "threads",
+    name,
     setup: (bundle) => {
-      for (const { starter, code } of THREADS) {
-        const sources = `new URL("${code}", import.meta.url), {`;
-        const filter = new RegExp(`${starter.replace(/\./g, "\\.")}$`);
+      for (const { file, sources, text } of places) {
+        const filter = new RegExp(`${file.replace(/\./g, "\\.")}$`);
         bundle.onLoad({ filter }, async ({ path }) => {
-          const text = await readFile(path, "utf8");
-          if (!text.includes(sources)) throw new Error(`${path}: starts no thread in the way that is known`);
-          return { contents: text.replace(sources, () => start(bundleOf(code))), loader: "ts" };
+          const source = await readFile(path, "utf8");
+          if (!source.includes(sources))
+            throw new Error(`${path}: does not load ${sources} in the way that is known`);
+          return { contents: source.replace(sources, () => text), loader: "ts" };
         });
       }
     },

@@ -1,13 +1,13 @@
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { build, type BuildOptions, type Metafile } from "esbuild";
-import { COMMON, ENGINE_FLAGS, SOURCE, THREADS, bundleOf, threads } from "../agent.ts";
+import { COMMON, ENGINE_FLAGS, SOURCE, lateCode, separateBundles, threads } from "../agent.ts";
 import { assetsInside } from "../assets-inside.ts";
 import { narrow } from "../narrow.ts";
 import { releaseVersion } from "./release-version.ts";
 import type { ProgramBundle } from "./program-bundle.ts";
 
 /**
- * Bundles the daemon for a single executable: everything in one file, and one for each thread.
+ * Bundles the daemon for a single executable: everything in one file, and one for each thread and for late code.
  *
  * @param folder exists
  */
@@ -18,18 +18,25 @@ export async function bundleAgent(folder: string, version: string): Promise<Prog
     const { metafile } = await build({ ...COMMON, ...options, metafile: true });
     metafiles.push(metafile ?? { inputs: {}, outputs: {} });
   };
-  for (const { starter, code } of THREADS) {
-    const outfile = join(folder, bundleOf(code));
-    assets[bundleOf(code)] = outfile;
-    await make({ entryPoints: [join(SOURCE, dirname(starter), code)], outfile });
+  for (const { entry, bundle } of separateBundles()) {
+    const outfile = join(folder, bundle);
+    assets[bundle] = outfile;
+    await make({ entryPoints: [entry], outfile });
+    await narrow(outfile);
   }
   const main = join(folder, "agent.cjs");
   // A file in the executable has no path on disk: the thread gets its text.
   const start = (name: string): string => `require("node:sea").getAsset("${name}", "utf8"), { eval: true,`;
+  const load = (name: string): string => `((module) => {
+    const names = ["module", "exports", "require"];
+    const text = require("node:sea").getAsset("${name}", "utf8");
+    require("node:vm").compileFunction(text, names)(module, module.exports, require);
+    return module.exports;
+  })({ exports: {} })`;
   await make({
     entryPoints: [join(SOURCE, "login-check.cjs")],
     outfile: main,
-    plugins: [assetsInside(), threads(start), releaseVersion(version)],
+    plugins: [assetsInside(), threads(start), lateCode(load), releaseVersion(version)],
   });
   await narrow(main);
   return {

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { AppError } from "@devplat/base";
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, type Span, type Tracer } from "@devplat/telemetry";
 import { OPERATION_CHANNEL, type Fact, type Operation } from "./operation.ts";
 
@@ -68,8 +67,9 @@ function valueOf(fact: Fact): string | number | boolean | string[] {
   return typeof fact === "object" ? [...fact] : fact;
 }
 
-/** The code of an error, never its message: that can name a path. */
+/** The code of an error, never its message: that can name a path. In the release, the class of an error is of another bundle. */
 function failureOf(error: unknown): string {
-  if (error instanceof AppError) return error.code;
-  return error instanceof Error && error.name === "AbortError" ? "aborted" : "internal";
+  if (!(error instanceof Error)) return "internal";
+  if ("code" in error && typeof error.code === "string") return error.code;
+  return error.name === "AbortError" ? "aborted" : "internal";
 }
