@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { quantity } from "./figures.ts";
-import type { StoredReport } from "./report.ts";
+import { findRow, type Results } from "./find-row.ts";
 import type { Row } from "./row.ts";
 
 /** Page for operators. A part of it is written from the results. */
@@ -11,8 +11,6 @@ const EXAMPLE_CLONES = 10_000;
 const HOUR_SECONDS = 3600;
 /** Bytes of a clone of the repository "large", and of express. */
 const LARGE_BYTES = 141e6;
-
-type Results = ReadonlyMap<string, StoredReport>;
 
 /** A line of the table: a row of a result, and how to print it. */
 interface Line {
@@ -145,8 +143,5 @@ function exampleOf(results: Results): string {
 }
 
 function rowOf(results: Results, result: string, pattern: RegExp): Row {
-  const row = results.get(result)?.rows.find(({ what }) => pattern.test(what));
-  if (row === undefined)
-    throw new Error(`Cannot write ${SIZING_PAGE}: ${result} has no row ${pattern.source}.`);
-  return row;
+  return findRow(results, result, pattern, `write ${SIZING_PAGE}`);
 }
