@@ -24,6 +24,7 @@ export interface Instances {
   readonly all: readonly Svc[];
   /** Address of nginx. */
   readonly url: string;
+  readonly balancerPid: number;
   /** CPU seconds of all instances so far. */
   cpuSeconds(): number;
   /** Sum of a metric over the instances. @param line beginning of its lines, such as `svc_cache_bytes_total{source="object"}` */
@@ -60,6 +61,7 @@ export async function startInstances(
   return {
     all,
     url: balancer.url,
+    balancerPid: balancer.pid,
     cpuSeconds: () => all.reduce((sum, { pid }) => sum + cpuSecondsOf(pid).own, 0),
     sum: async (line) => {
       let sum = 0;

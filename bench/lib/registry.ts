@@ -23,6 +23,7 @@ const SERVING = [
   "packages/git-protocol/src",
   "packages/git-store/src",
 ];
+const FLEET = [...SERVING, "apps/svc/src/coordination", "apps/svc/src/storage"];
 const AGENT = ["apps/agent/src"];
 
 export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
@@ -110,7 +111,19 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     measures: "1, 2 and 4 instances behind nginx, and two ways to balance them",
     took: "2 rounds: 8 min",
     load: () => import("../e2e/instances.ts"),
-    code: [...SERVING, "apps/svc/src/coordination", "apps/svc/src/storage"],
+    code: FLEET,
+  },
+  "scale-costs": {
+    measures: "costs of each kind of request, for the model of a fleet",
+    took: "1 round: 4 min",
+    load: () => import("../e2e/scale-costs.ts"),
+    code: FLEET,
+  },
+  scale: {
+    measures: "real runs of 1, 2 and 4 instances, against the model of a fleet",
+    took: "1 round: 6 min",
+    load: () => import("../e2e/scale.ts"),
+    code: [...FLEET, "bench/simulate/model"],
   },
   overload: {
     measures: "49 large clones together, and small fetches during them",

@@ -12,6 +12,8 @@ import {
   verdict,
   type StoredReport,
 } from "./report.ts";
+import { readAnswers } from "../simulate/answers.ts";
+import { SCALE_PAGE, scaleText } from "../simulate/page.ts";
 import { SIZING_PAGE, sizingOf } from "./sizing.ts";
 import { SVC_TARGETS } from "./svc-targets.ts";
 import { withWrittenPart } from "./written-part.ts";
@@ -41,6 +43,7 @@ export function renderedFiles(results: ReadonlyMap<string, StoredReport>): Map<s
   const written = [
     [SIZING_PAGE, sizingOf(results)],
     [BENCH_PAGE, listOfBenchmarks()],
+    [SCALE_PAGE, scaleText(results, readAnswers())],
   ] as const;
   for (const [page, text] of written)
     files.set(page, withWrittenPart(page, readFileSync(page, "utf8"), text));

@@ -1,0 +1,60 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { git } from "@devplat/testkit";
+
+/** Bytes of the file that each push changes. They are random digits, which do not compress to less than half. */
+const PUSH_BYTES = 100_000;
+
+/** A repository at the code host that gets pushes. */
+export class PushedRepository {
+  readonly #path: string;
+  readonly #branch: string;
+  readonly #random: () => number;
+  /** Commits of the default branch, the newest last. */
+  readonly #commits: string[];
+  #pushes = 0;
+
+  private constructor(path: string, branch: string, commits: string[], random: () => number) {
+    this.#path = path;
+    this.#branch = branch;
+    this.#commits = commits;
+    this.#random = random;
+  }
+
+  /** @param path of the bare repository @param random numbers for the content */
+  static async open(path: string, random: () => number): Promise<PushedRepository> {
+    const branch = (await git(["-C", path, "symbolic-ref", "HEAD"])).trim();
+    const log = await git(["-C", path, "rev-list", "--first-parent", "--max-count=20", branch]);
+    return new PushedRepository(path, branch, log.trim().split("\n").toReversed(), random);
+  }
+
+  /** Commit that many pushes before the newest one. */
+  before(pushes: number): string {
+    return this.#commits[Math.max(0, this.#commits.length - 1 - pushes)]!;
+  }
+
+  /** Adds a commit that changes one file. */
+  async push(): Promise<void> {
+    const line = (): string => `${this.#random().toString(36).slice(2)}\n`;
+    let content = "";
+    while (content.length < PUSH_BYTES) content += line();
+    const message = `push ${++this.#pushes}`;
+    const now = Math.floor(Date.now() / 1000);
+    const stream = [
+      `commit ${this.#branch}`,
+      `committer Bench <bench@example.com> ${now} +0000`,
+      `data ${message.length}\n${message}`,
+      `from ${this.#branch}^0`,
+      "M 100644 inline bench.txt",
+      `data ${content.length}\n${content}`,
+      "",
+    ].join("\n");
+    const child = spawn("git", ["-C", this.#path, "fast-import", "--quiet"], {
+      stdio: ["pipe", "ignore", "inherit"],
+    });
+    child.stdin.end(stream);
+    const [code] = (await once(child, "exit")) as [number | null];
+    if (code !== 0) throw new Error(`git fast-import in ${this.#path} ended with ${code}`);
+    this.#commits.push((await git(["-C", this.#path, "rev-parse", this.#branch])).trim());
+  }
+}
