@@ -184,6 +184,8 @@ export function readStandCosts(results: Results): Costs {
     repeat: byKind((kind) => constant(`stored, ${kind}`)),
     second: byKind((kind) => constant(`second use, ${kind}`)),
     built: byKind((kind) => constant(`built, ${kind}`)),
+    // The costs of a second use and of a push contain it.
+    upload: { fixed: 0, perByte: 0 },
     size: {
       shallow: figures.response("stored, shallow") / full,
       blobless: figures.response("stored, blobless") / full,
