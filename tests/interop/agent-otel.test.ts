@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { after, before, describe, it } from "node:test";
 import {
+  AGENT_SOURCES_LAUNCHER,
   startOtelcol,
   startOtlpRecorder,
   startVault,
@@ -237,11 +238,15 @@ enrolments: {mine/planted: {engine: copy, from: planted/path}}
   it("loads no code of OpenTelemetry while it is off", async () => {
     const list = join(folder.path, "loaded");
     const hooks = pathToFileURL(join(import.meta.dirname, "loaded-modules.ts")).href;
-    const place = await home("off", EMBEDDED, {
+    const env = {
+      XDG_RUNTIME_DIR: join(folder.path, "off"),
       NODE_OPTIONS: `--import ${hooks}`,
       LOADED_MODULES: list,
       OTEL_EXPORTER_OTLP_ENDPOINT: recorder.url,
-    });
+    };
+    // Of the sources: a release is a few bundles.
+    const place = new Home(join(folder.path, "off"), env, AGENT_SOURCES_LAUNCHER);
+    await place.configure(EMBEDDED);
     const running = await started(place);
     assert.equal(await running.stop(), 0);
     const loaded = (await readFile(list, "utf8")).split("\n");
