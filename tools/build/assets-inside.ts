@@ -12,7 +12,10 @@ export function assetsInside(): Plugin {
     setup: (bundle) => {
       const recordInput = inputRecorder(bundle);
       bundle.onLoad(
-        { filter: /(?:web-kit\/src\/assets|web\/pages\/layout|admin-ui\/common\/layout)\.ts$/ },
+        {
+          filter:
+            /(?:web-kit\/src\/assets|service\/systemd\/unit-files|web\/pages\/layout|admin-ui\/common\/layout)\.ts$/,
+        },
         async ({ path }) => {
           const text = await readFile(path, "utf8");
           const files = new Map<string, string>();

@@ -46,6 +46,8 @@ import { AppError } from "@devplat/base";
  * - `mount_unsaved`: an unmount would lose texts that the store did not take.
  * - `daemon_unreachable`: no running daemon of this user answers.
  * - `registration_refused`: the volume plugin cannot be registered with a container engine.
+ * - `service_refused`: the daemon cannot be a service here, or its service cannot be changed so.
+ * - `service_failed`: the service manager of the host failed, or the service does not work.
  * - `daemon_refused`: the running daemon responds, but could not do the action.
  */
 export type AgentErrorCode =
@@ -95,6 +97,8 @@ export type AgentErrorCode =
   | "mount_unsaved"
   | "daemon_unreachable"
   | "registration_refused"
+  | "service_refused"
+  | "service_failed"
   | "daemon_refused";
 
 /** Every error that the daemon and its command line raise themselves. */

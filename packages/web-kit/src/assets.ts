@@ -25,7 +25,7 @@ export class Assets {
     const type = TYPES[name.slice(dot + 1)];
     if (type === undefined)
       throw new TypeError(`Cannot serve "${name}": its extension is not css, js or svg`);
-    const body = contentOf(file);
+    const body = assetContent(file);
     const digest = createHash("sha256").update(body).digest("hex").slice(0, 8);
     const path = `/static/${name.slice(0, dot)}.${digest}${name.slice(dot)}`;
     const asset = { path, type, body };
@@ -47,7 +47,7 @@ export class Assets {
 }
 
 /** Content of a file, or of a data URL, which a release bundle has instead of files. */
-function contentOf(url: URL): Buffer {
+export function assetContent(url: URL): Buffer {
   if (url.protocol !== "data:") return readFileSync(url);
   return Buffer.from(url.pathname.slice(url.pathname.indexOf(",") + 1), "base64");
 }

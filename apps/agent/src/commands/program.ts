@@ -344,6 +344,23 @@ const COMMANDS: readonly CommandSpec[] = [
       options: { json },
     },
   }),
+  ...commandGroup(
+    "service",
+    async () => import("./service/service.ts"),
+    {
+      install: {
+        summary: "Make the daemon a service of your account, which starts when you log in, and start it.",
+        options: { force: flagOption("Replace files that you have changed. A copy of each is kept.") },
+      },
+      status: {
+        summary: "Show whether the service runs and the daemon answers. Exits with 1 if not.",
+      },
+      remove: {
+        summary: "Stop the service, and remove its files. Configuration, secrets and state stay.",
+      },
+    },
+    { json },
+  ),
   {
     name: "doctor",
     summary: "Check everything that sync depends on, and print the faults.",

@@ -1,10 +1,13 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { writeAtomically } from "@devplat/base";
+import { systemCode, writeAtomically } from "@devplat/base";
 import { ensureFolder } from "../../agent-files/places.ts";
 import { AgentError } from "../../errors.ts";
 import type { Host } from "../../host.ts";
 import { WriterLock } from "../../sync/lock.ts";
+
+/** A command such as `agent sync` holds the lock for less time. In milliseconds. */
+const COMMAND_WAIT_MS = 3000;
 
 /** Makes the running daemon read its configuration again. Gives false if there is no daemon. */
 export async function signalDaemon(host: Host): Promise<boolean> {
@@ -23,14 +26,38 @@ export async function signalDaemon(host: Host): Promise<boolean> {
  * Whether a daemon of this user runs, by its writer lock, which ends with its process. A process id alone proves nothing, as
  * numbers are used again.
  */
-export async function isDaemonRunning(host: Host): Promise<boolean> {
+export async function isDaemonRunning(host: Host, waitMs = 0): Promise<boolean> {
   try {
-    using lock = await WriterLock.acquire(host.places.state, 0);
+    using lock = await WriterLock.acquire(host.places.state, waitMs);
     host.logger.debug({ lock: lock.path }, "the lock is free");
     return false;
   } catch (error) {
     if (error instanceof AgentError && error.code === "locked") return true;
     throw error;
+  }
+}
+
+/**
+ * The running daemon of this user, with its PID if it is known. A command that writes for a moment is waited for.
+ *
+ * @param expected PID of the daemon's service; no lock is tried while the daemon has it
+ */
+export async function runningDaemon(
+  host: Host,
+  expected: number | null,
+): Promise<{ readonly pid: number | undefined } | undefined> {
+  const pid = await new DaemonPid(host.places.runtime).read();
+  if (pid !== undefined && pid === expected) return { pid };
+  if (!(await isDaemonRunning(host))) return undefined;
+  if (pid !== undefined && isProcess(pid)) return { pid };
+  return (await isDaemonRunning(host, COMMAND_WAIT_MS)) ? { pid: undefined } : undefined;
+}
+
+function isProcess(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return systemCode(error) === "EPERM";
   }
 }
 

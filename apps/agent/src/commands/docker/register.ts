@@ -1,5 +1,4 @@
 import { chown, lstat, mkdir, readFile, stat } from "node:fs/promises";
-import { userInfo } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { exists, systemCode, writeAtomically } from "@devplat/base";
 import { flagOf, printResult } from "@devplat/cli";
@@ -8,15 +7,13 @@ import { volumePlaces } from "../../assemble/volume-places.ts";
 import { BRAND } from "../../brand.ts";
 import { AgentError } from "../../errors.ts";
 import type { Host } from "../../host.ts";
+import { readLingering } from "../../service/lingering.ts";
 import { registrationPlaces, type RegistrationPlace } from "../../surfaces/volumes/engine/engine-places.ts";
 import { readRegistration } from "../../surfaces/volumes/engine/registration.ts";
 import type { RunCommand } from "../common/command.ts";
 import { openContext } from "../common/context.ts";
 import { ask } from "../common/prompt.ts";
 
-/** Folder with a file for each user whose services run without a login (logind.conf(5), `loginctl enable-linger`). */
-const LINGER_VARIABLE = `${BRAND.environmentPrefix}_LINGER_FOLDER`;
-const LINGER_FOLDER = "/var/lib/systemd/linger";
 /** Engines read the files as other users. */
 const FILE_MODE = 0o644;
 
@@ -80,8 +77,8 @@ export const register: RunCommand = async (invocation) => {
 /** Without lingering, the runtime folder with the socket goes with the user's last session. @throws AgentError */
 async function checkLingering(socket: string, environment: NodeJS.ProcessEnv): Promise<void> {
   if (!/^\/run\/user\/\d+\//.test(socket)) return;
-  const { username } = userInfo();
-  if (await exists(join(environment[LINGER_VARIABLE] || LINGER_FOLDER, username))) return;
+  const { username, lingers } = await readLingering(environment);
+  if (lingers) return;
   throw new AgentError("registration_refused", `the socket ${socket} is there only while you are logged in`, {
     hint: `Run 'loginctl enable-linger ${username}' first, or set docker.socket to another folder.`,
   });

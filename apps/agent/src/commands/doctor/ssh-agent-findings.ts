@@ -4,7 +4,7 @@ import type { LoadedConfig } from "../../config/load.ts";
 import type { Host } from "../../host.ts";
 import { readDaemonStatus } from "../../surfaces/socket/daemon-status.ts";
 import { agentSocket } from "../ssh-agent/agent-socket.ts";
-import { runTool } from "../ssh-agent/program-run.ts";
+import { runTool } from "../../platform/run-tool.ts";
 import { offeredKeys } from "../ssh-agent/signing-key.ts";
 
 /** The first OpenSSH whose ssh tells the agent to which host it connects (session-bind@openssh.com). */

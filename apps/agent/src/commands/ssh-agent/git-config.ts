@@ -1,5 +1,5 @@
 import { AgentError } from "../../errors.ts";
-import { lastErrorLine, runTool, type ProgramResult } from "./program-run.ts";
+import { lastErrorLine, runTool, type ProgramResult } from "../../platform/run-tool.ts";
 
 export type GitScope = "global" | "local";
 

@@ -1,7 +1,7 @@
 import { AgentError } from "../../errors.ts";
 import type { SshAgentStatus } from "../../ssh-agent-view.ts";
 import { LOCKED_LINE } from "./ssh-agent-text.ts";
-import { lastErrorLine, runTool } from "./program-run.ts";
+import { lastErrorLine, runTool } from "../../platform/run-tool.ts";
 
 /** Exit code of ssh-add if the agent has no keys. */
 const NO_KEYS = 1;

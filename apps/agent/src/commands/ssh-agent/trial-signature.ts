@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AgentError } from "../../errors.ts";
-import { lastErrorLine, runTool, type ProgramResult } from "./program-run.ts";
+import { lastErrorLine, runTool, type ProgramResult } from "../../platform/run-tool.ts";
 
 /** A signature can wait for a passphrase and for a confirmation, 30 s each. In milliseconds. */
 const SIGN_TIMEOUT_MS = 70_000;

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { systemCode } from "@devplat/base";
-import { AgentError } from "../../errors.ts";
-import { childEnvironment } from "../../platform/child-environment.ts";
+import { AgentError } from "../errors.ts";
+import { childEnvironment } from "./child-environment.ts";
 
 /** Programs that are asked here answer immediately. In milliseconds. */
 const DEFAULT_TIMEOUT_MS = 10_000;
