@@ -11,8 +11,15 @@ const LIBRARY = "libatomic.so.1";
 const LIBRARY_FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
 const UNITS = join(import.meta.dirname, "../../../deploy/systemd");
 
-/** Boots a machine that has a program as a package would install it, with the units, from the sources of this repository. */
-export async function bootWith(program: "svc" | "agent"): Promise<Machine> {
+/**
+ * Boots a machine that has a program as a package would install it, with the units, from the sources of this repository.
+ *
+ * @param mounts further files of this host, by their paths in the machine
+ */
+export async function bootWith(
+  program: "svc" | "agent",
+  mounts: Readonly<Record<string, string>> = {},
+): Promise<Machine> {
   const build = await tempFolder("release");
   const folder = join(build.path, program);
   await mkdir(folder);
@@ -25,6 +32,7 @@ export async function bootWith(program: "svc" | "agent"): Promise<Machine> {
       "/usr/bin/node": process.execPath,
       [`/usr/lib/${LIBRARY}`]: library,
       "/usr/lib/units": UNITS,
+      ...mounts,
     },
   });
   try {

@@ -3,12 +3,14 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { until } from "@devplat/testkit";
+import { until, vaultPrograms } from "@devplat/testkit";
 import type { Machine } from "../machine/machine.ts";
 import { bootWith } from "../machine/programs.ts";
 
 const UNIT = "agent.service";
 const UNITS = "/home/ada/.config/systemd/user";
+/** In the machine. The daemon's own port is 8200. */
+const VAULT = "127.0.0.1:8201";
 const CONFIG = "~/.config/daemon/config.yaml";
 
 interface Report {
@@ -36,9 +38,21 @@ interface Status {
 describe("agent service of an ordinary user, without units of a package", () => {
   let machine: Machine;
   before(async () => {
-    machine = await bootWith("agent");
+    machine = await bootWith("agent", { "/usr/bin/vault": vaultPrograms().vault });
     await machine.addUser();
-    await machine.sh(`agent init; printf 'api: {enabled: true}\\n' >>${CONFIG}`, "user");
+    const vault = `vault server -dev -dev-no-store-token -dev-root-token-id=root -dev-listen-address=${VAULT}`;
+    await machine.sh(`systemd-run --quiet --unit=vault --setenv=HOME=/root ${vault}`);
+    const store = ["driver: vault", `address: http://${VAULT}`, "auth_method: token", "kv_mount: secret"];
+    await machine.sh(
+      `agent init
+       sed -i 's|^  driver: embedded|  ${store.join("\\n  ")}|' ${CONFIG}
+       printf 'api: {enabled: true}\\n' >>${CONFIG}
+       umask 077; printf root >~/.daemon-token`,
+      "user",
+    );
+    await until(
+      async () => (await machine.exec(["agent", "secrets", "list"], { account: "user" })).code === 0,
+    );
   });
   after(async () => machine?.stop());
 
@@ -185,7 +199,7 @@ describe("agent service of an ordinary user, without units of a package", () => 
       "perl",
       "-MIO::Socket::UNIX",
       "-e",
-      "IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1); sleep",
+      "my $socket = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1); sleep",
     ];
     const path = "/run/user/1000/daemon/api.sock";
     const [command = "", ...args] = machine.command([...held, path], "user");

@@ -1,3 +1,4 @@
+import { userInfo } from "node:os";
 import { flagOf, printResult } from "@devplat/cli";
 import { BRAND } from "../../brand.ts";
 import { loadConfig, type LoadedConfig } from "../../config/load.ts";
@@ -91,16 +92,32 @@ export const remove: RunCommand = async (invocation) => {
   return 0;
 };
 
-async function serviceOf({ places, environment }: Host): Promise<Service> {
-  const { system } = places.platform;
-  if (system === "linux") {
-    const { SystemdService } = await import("../../service/systemd/systemd-service.ts");
-    return new SystemdService({ places, environment });
+/** The service in the manager of this system. @throws AgentError `service_refused` */
+async function serviceOf(host: Host): Promise<Service> {
+  const { places, environment } = host;
+  const { home, state, platform } = places;
+  switch (platform.system) {
+    case "linux": {
+      const { SystemdService } = await import("../../service/systemd/systemd-service.ts");
+      return new SystemdService({ places, environment });
+    }
+    case "darwin": {
+      const { LaunchdService } = await import("../../service/launchd/launchd-service.ts");
+      return new LaunchdService({ home, environment, userId: process.geteuid?.() ?? 0 });
+    }
+    case "win32": {
+      const { ScheduledTask } = await import("../../service/windows/scheduled-task.ts");
+      const { username } = userInfo();
+      const daemonPid = async (): Promise<number | undefined> => (await runningDaemon(host, null))?.pid;
+      const kill = (pid: number): void => void process.kill(pid);
+      return new ScheduledTask({ home, state, environment, username, daemonPid, kill });
+    }
+    default:
+      throw serviceRefused(
+        `Cannot make a service: there is no code for the service manager of ${platform.system}`,
+        `Have it run '${BRAND.command} run' as your user.`,
+      );
   }
-  throw serviceRefused(
-    `Cannot make a service: there is no code for the service manager of ${system}`,
-    `Have it run '${BRAND.command} run' as your user.`,
-  );
 }
 
 /** A service starts without options. */
