@@ -1,4 +1,4 @@
-import { readlink, stat } from "node:fs/promises";
+import { readlink, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, ifExists, systemCode } from "@devplat/base";
 import { findPlaces, type Places } from "../../agent-files/places.ts";
@@ -20,7 +20,14 @@ import { exitText } from "./exit-text.ts";
 import { packagedFolder, unitFolder } from "./unit-folders.ts";
 import { removeUnits } from "./remove-units.ts";
 import { socketOwner } from "./socket-owner.ts";
-import { MOUNT_UNIT, SERVICE_UNIT, SOCKET_UNITS, UNIT_NAMES, unitTexts } from "./unit-files.ts";
+import {
+  MOUNT_UNIT,
+  PACKAGED_PROGRAM,
+  SERVICE_UNIT,
+  SOCKET_UNITS,
+  UNIT_NAMES,
+  unitTexts,
+} from "./unit-files.ts";
 import { isActive, UserManager, type Unit } from "./user-manager.ts";
 
 /** It is there while systemd is the system's service manager (sd_booted(3)). */
@@ -119,7 +126,7 @@ export class SystemdService implements Service {
     const actions = await this.#apply(plan, await this.#user.units(UNIT_NAMES), files);
     const { username, lingers } = await readLingering(this.#environment);
     const notes = [
-      ...programNotes(await this.#user.units([SERVICE_UNIT]), plan, files),
+      ...(await programNotes(await this.#user.units([SERVICE_UNIT]), plan, files)),
       ...(lingers
         ? []
         : [`It runs while you are logged in. 'loginctl enable-linger ${username}' keeps it running.`]),
@@ -310,16 +317,17 @@ async function isReplaced(pid: number): Promise<boolean> {
   }
 }
 
-/** Units that a package brought, or that the user keeps, may start another program. */
-function programNotes(
+/** The unit of a package starts the package's program, which may be another one than this. */
+async function programNotes(
   units: ReadonlyMap<string, Unit>,
   { command }: InstallPlan,
   files: readonly FileReport[],
-): string[] {
+): Promise<string[]> {
   const { FragmentPath: path } = unitOf(units, SERVICE_UNIT);
   const outcome = files.find((file) => file.path.endsWith(`/${SERVICE_UNIT}`))?.outcome;
   const [program = ""] = command;
-  if (outcome === "packaged" && program !== `/usr/bin/${BRAND.command}`)
-    return [`${path} is of a package, and starts the package's program, not ${program}.`];
-  return [];
+  if (outcome !== "packaged") return [];
+  const [own, packaged] = [program, PACKAGED_PROGRAM].map(async (each) => realpath(each).catch(() => each));
+  if ((await own) === (await packaged)) return [];
+  return [`${path} is of a package. It starts ${PACKAGED_PROGRAM}, and not ${program}.`];
 }

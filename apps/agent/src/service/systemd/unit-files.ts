@@ -32,7 +32,7 @@ const UNIT_FILES: ReadonlyMap<string, URL> = new Map([
 export const UNIT_NAMES: readonly string[] = [...UNIT_FILES.keys()];
 
 /** The program in the files, where packages install it. */
-const PACKAGED_PROGRAM = `/usr/bin/${BRAND.command}`;
+export const PACKAGED_PROGRAM = `/usr/bin/${BRAND.command}`;
 
 /**
  * Texts of the units for a program in another place, by name.
