@@ -159,7 +159,7 @@ describe("the service of the Task Scheduler, with a stand-in for schtasks", () =
     assert.equal((await service.state()).installed, false);
   });
 
-  it("the last exit is told, and codes of the scheduler are no exits", async () => {
+  it("the last exit is told, and a code of the scheduler is not taken for one", async () => {
     await service.install(PLAN);
     for (const [result, text] of [
       ["1", "exit code 1"],

@@ -18,7 +18,7 @@ import {
 } from "../service.ts";
 import { TASK_MARK, taskFile, taskXml } from "./task-xml.ts";
 
-/** Results of a task that are no exit codes (winerror.h, SCHED_S_…). */
+/** Results of a task in place of exit codes (winerror.h, SCHED_S_…). */
 const TASK_RUNNING = 0x4_13_01;
 const TASK_NOT_YET_RUN = 0x4_13_03;
 const TASK_ENDED_BY_USER = 0x4_13_06;

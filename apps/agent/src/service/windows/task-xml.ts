@@ -15,7 +15,7 @@ export interface TaskParts {
  * Definition of a task (Task Scheduler schema 1.2): starts the daemon when the user logs in, and again within a minute when it has
  * ended. `RestartOnFailure` would count only failed starts, so a trigger repeats; a second instance is ignored.
  *
- * The daemon is a program of the console. conhost.exe gives it one without a window.
+ * The daemon is a console program. conhost.exe gives it a console without a window.
  */
 export function taskXml({ account, command, home }: TaskParts): string {
   const run = windowsArguments(["--headless", ...command, "run"]);
