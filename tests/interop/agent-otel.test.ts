@@ -165,6 +165,8 @@ enrolments: {mine/planted: {engine: copy, from: planted/path}}
       `observability: {enabled: true, endpoint: "${collector.url}", service_name: again}\n`,
       "is exported",
     );
+    // A daemon at rest has no spans.
+    await place.ok("sync");
     await until(
       () => recorder.resource()["service.name"] === "again",
       () => recorder.text(),
