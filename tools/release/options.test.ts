@@ -9,6 +9,8 @@ describe("readOptions", () => {
       [options?.out, options?.platforms.length, options?.formats.length, options?.allowChanges],
       ["/o", 5, 4, false],
     );
+    assert.deepEqual(options?.programs, ["svc", "agent"]);
+    assert.deepEqual(readOptions(["--out", "/o", "--programs", "agent"])?.programs, ["agent"]);
     assert.equal(readOptions(["--help"]), undefined);
     assert.deepEqual(readOptions(["--out", "/o", "--formats", "none"])?.formats, []);
   });
@@ -19,6 +21,7 @@ describe("readOptions", () => {
     [["--out", "/o", "--version", "01.2.3"], /version/],
     [["--out", "/o", "--version", "1.2.3-dirty"], /version/],
     [["--out", "/o", "--platforms", "linux-x64,plan9"], /"plan9" in --platforms: it takes linux-x64/],
+    [["--out", "/o", "--programs", "git"], /"git" in --programs: it takes svc, agent/],
     [["--out", "/o", "--formats", "msi"], /"msi" in --formats/],
     [["--out", "/o", "--url", "here"], /--url "here"/],
     [["--out", "/o", "--publisher", "A b"], /--publisher/],

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { PLATFORMS, type Platform } from "../build/single/platforms.ts";
+import { PROGRAMS, type ProgramName } from "../build/single/program.ts";
 import { FORMATS, type Format } from "./packages.ts";
 
 export const HELP = `Usage: npm run release -- --out DIR [options]
@@ -15,6 +16,7 @@ its signature, and manifests of package managers. Equal commits and options give
   --url URL             address of the folder that the files will be uploaded to: makes the manifests for Homebrew, Scoop and winget
   --publisher NAME      publisher in winget's manifest (default: Devplat)
   --maintainer TEXT     "Name <address>" in the packages (default: the author of the commit)
+  --programs LIST       by comma (default: ${PROGRAMS.join(",")})
   --platforms LIST      by comma (default: ${PLATFORMS.map(({ name }) => name).join(",")})
   --formats LIST        of Linux packages, by comma, or none (default: ${FORMATS.join(",")})
   --allow-changes       release files that differ from the commit; the provenance says so
@@ -33,6 +35,7 @@ export interface ReleaseOptions {
   readonly url: string | undefined;
   readonly publisher: string;
   readonly maintainer: string | undefined;
+  readonly programs: readonly ProgramName[];
   readonly platforms: readonly Platform[];
   readonly formats: readonly Format[];
   readonly allowChanges: boolean;
@@ -52,6 +55,7 @@ export function readOptions(args: readonly string[]): ReleaseOptions | undefined
       url: text,
       publisher: { ...text, default: "Devplat" },
       maintainer: text,
+      programs: text,
       platforms: text,
       formats: text,
       "allow-changes": flag,
@@ -78,6 +82,7 @@ export function readOptions(args: readonly string[]): ReleaseOptions | undefined
     url,
     publisher,
     maintainer,
+    programs: listed(values.programs, "--programs", PROGRAMS, (name) => name),
     platforms,
     formats: values.formats === "none" ? [] : listed(values.formats, "--formats", FORMATS, (name) => name),
     allowChanges: values["allow-changes"],

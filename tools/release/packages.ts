@@ -105,7 +105,11 @@ async function packageContents(parts: PackageParts, folder: string): Promise<Ent
   if (name === "svc") {
     const mode = { mode: 0o640, mtime: new Date(epoch * 1000).toISOString() };
     const file = await readFile(join(DEPLOY, "packages/svc/svc.yaml"));
-    await add("/etc/svc/svc.yaml", file, { type: "config|noreplace", file_info: mode });
+    // dpkg would ask what to do with a changed file. The script of the package copies this one at the first install only.
+    await add("/usr/share/svc/svc.yaml", file, { packager: "deb" });
+    for (const packager of FORMATS.filter((format) => format !== "deb")) {
+      await add("/etc/svc/svc.yaml", file, { type: "config|noreplace", file_info: mode, packager });
+    }
   }
   const overrides = join(DEPLOY, "packages", name, "lintian-overrides");
   await add(`/usr/share/lintian/overrides/${name}`, await readFile(overrides), { packager: "deb" });
@@ -148,7 +152,7 @@ function configOf(parts: PackageParts, format: Format, contents: readonly Entry[
   const script = (file: string): string => join(DEPLOY, "packages", name, file);
   const signature = pgpKey === undefined ? {} : { signature: { key_file: pgpKey } };
   // deb and rpm run the script of an install after an upgrade, too.
-  const afterUpgrade = name === "svc" ? { postupgrade: script("postinst.sh") } : {};
+  const afterUpgrade = { postupgrade: script("postinst.sh") };
   return {
     name,
     version,
@@ -170,14 +174,11 @@ function configOf(parts: PackageParts, format: Format, contents: readonly Entry[
     // The names are Debian's.
     ...(format === "deb" ? { recommends, suggests } : {}),
     contents,
-    scripts:
-      name === "svc"
-        ? {
-            postinstall: script("postinst.sh"),
-            preremove: script("prerm.sh"),
-            postremove: script("postrm.sh"),
-          }
-        : {},
+    scripts: {
+      postinstall: script("postinst.sh"),
+      preremove: script("prerm.sh"),
+      ...(name === "svc" ? { postremove: script("postrm.sh") } : {}),
+    },
     deb: { compression: "gzip", ...signature },
     rpm: { compression: "zstd", buildhost: "localhost", group: "Applications/System", summary, ...signature },
     apk: { scripts: afterUpgrade },

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import manifest from "../../apps/svc/package.json" with { type: "json" };
 import { ownPlatform } from "../build/single/platforms.ts";
-import { BUNDLERS, PROGRAMS, type ProgramName } from "../build/single/program.ts";
+import { BUNDLERS, type ProgramName } from "../build/single/program.ts";
 import { singleFile } from "../build/single/single-file.ts";
 import { tarGz, zip, type ArchiveFile } from "./archive.ts";
 import { bundledPackages } from "./bundled-packages.ts";
@@ -32,7 +32,7 @@ try {
 }
 
 async function release(options: ReleaseOptions): Promise<void> {
-  const { out, platforms, formats } = options;
+  const { out, programs, platforms, formats } = options;
   const version = options.version ?? manifest.version;
   const source = readSource();
   if (source.isChanged && !options.allowChanges) {
@@ -48,7 +48,7 @@ async function release(options: ReleaseOptions): Promise<void> {
     const runtimes = new Map<string, Runtime>();
     for (const platform of platforms) runtimes.set(platform.name, await runtimeOf(platform));
     const nfpm = formats.length === 0 ? undefined : await buildNfpm(await nfpmCache());
-    for (const name of PROGRAMS) {
+    for (const name of programs) {
       await releaseProgram(name, { ...options, version, source, runtimes, nfpm, folder: join(work, name) });
     }
     await writeLists({ options, version, source, runtimes });
@@ -134,7 +134,7 @@ interface ListParts {
 
 /** Writes provenance, manifests, sums and signature. */
 async function writeLists({ options, version, source, runtimes }: ListParts): Promise<void> {
-  const { out, platforms, url, publisher, key } = options;
+  const { out, programs, platforms, url, publisher, key } = options;
   await cp(join(import.meta.dirname, "verify-release.sh"), join(out, "verify-release.sh"));
   const files = await sumsOf(out, await readdir(out));
   const text = provenance({
@@ -156,7 +156,7 @@ async function writeLists({ options, version, source, runtimes }: ListParts): Pr
   await writeFile(join(out, "SHA256SUMS"), sumsText(sums));
   if (key !== undefined) await sign(join(out, "SHA256SUMS"), key);
   if (url === undefined) return;
-  for (const name of PROGRAMS) {
+  for (const name of programs) {
     const parts = { name, version, epoch: source.epoch, url, publisher, sums };
     for (const [path, content] of manifestsOf(parts)) {
       const file = join(out, "manifests", path);

@@ -18,6 +18,14 @@ elif ! id svc >/dev/null 2>&1; then
   fi
 fi
 
+# Debian's package has no configuration of its own in /etc: an upgrade would ask what to do with a changed one. "$2" is the version
+# before, also after a removal.
+if [ -f /usr/share/svc/svc.yaml ] && [ -z "${2:-}" ] && [ ! -e /etc/svc/svc.yaml ]; then
+  mkdir -p /etc/svc
+  cp /usr/share/svc/svc.yaml /etc/svc/svc.yaml.new
+  mv /etc/svc/svc.yaml.new /etc/svc/svc.yaml
+fi
+
 # The service reads its configuration. Nobody else but root does. The file can be missing: variables are enough. A mode that somebody
 # has set later stays.
 if [ -e /etc/svc/svc.yaml ] && [ "$(stat -c %G /etc/svc/svc.yaml)" != svc ]; then
@@ -42,9 +50,8 @@ fi
 if [ -d /run/systemd/system ]; then
   systemctl --system daemon-reload >/dev/null || true
   # A service that runs takes the new version. One that does not run stays so.
-  if command -v deb-systemd-invoke >/dev/null 2>&1; then
-    deb-systemd-invoke try-restart svc.service >/dev/null || true
-  else
-    systemctl try-restart svc.service >/dev/null || true
-  fi
+  systemctl=systemctl
+  if command -v deb-systemd-invoke >/dev/null 2>&1; then systemctl=deb-systemd-invoke; fi
+  "$systemctl" try-restart svc.service >/dev/null ||
+    echo "svc: the service does not start with this version. The reason: journalctl -u svc" >&2
 fi

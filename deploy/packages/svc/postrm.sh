@@ -4,7 +4,7 @@ set -e
 
 if [ "${1:-}" = purge ]; then
   rm -rf /var/lib/svc /var/cache/svc
-  rm -f /etc/svc/svc.env /etc/svc/svc.env.new
+  rm -f /etc/svc/svc.yaml /etc/svc/svc.yaml.new /etc/svc/svc.env /etc/svc/svc.env.new
   rmdir /etc/svc 2>/dev/null || true
   for unit in svc.service svc.socket svc-metrics.socket; do
     rm -f /etc/systemd/system/*.wants/"$unit"

@@ -1,11 +1,14 @@
 import { createHash } from "node:crypto";
-import { access, chmod, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { access, chmod, mkdir, mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { peerCache, run } from "@devplat/testkit";
 
 /** Release of Debian that the packages are tried on. */
 const SUITE = "bookworm";
-/** Beyond the required packages: a system that boots, with sessions of users, FUSE, and the programs of the tests. */
+/**
+ * Beyond the required packages: a system that boots, with sessions of users, FUSE, and the programs of the tests. Those of rpm
+ * and Arch install their packages without the packages of their systems.
+ */
 const PACKAGES = [
   "ca-certificates",
   "curl",
@@ -16,10 +19,16 @@ const PACKAGES = [
   "iproute2",
   "libpam-systemd",
   "openssh-client",
+  "pacman-package-manager",
   "procps",
+  "rpm",
   "systemd",
   "systemd-sysv",
 ] as const;
+/** Not installed, but in the repository of the machine: a package that is installed there can ask apt for them. */
+const REPOSITORY = ["libatomic1"] as const;
+/** Folder of that repository in the machine, which has no network. */
+const REPOSITORY_FOLDER = "srv/debian";
 /** Downloads and unpacks 170 packages. In milliseconds. */
 const BUILD_LIMIT_MS = 900_000;
 
@@ -30,7 +39,7 @@ const BUILD_LIMIT_MS = 900_000;
  */
 export async function debianTree(): Promise<string> {
   const key = createHash("sha256")
-    .update(JSON.stringify([SUITE, PACKAGES]))
+    .update(JSON.stringify([SUITE, PACKAGES, REPOSITORY]))
     .digest("hex")
     .slice(0, 12);
   const path = join(peerCache(), `debian-${SUITE}-${key}`);
@@ -41,6 +50,7 @@ export async function debianTree(): Promise<string> {
   try {
     const args = ["--variant=minbase", `--include=${PACKAGES.join(",")}`, SUITE, folder, ...(await mirror())];
     await must("debootstrap", args, BUILD_LIMIT_MS);
+    await addRepository(folder);
     await prepare(folder);
     await rename(folder, path).catch(async (error: unknown) => {
       // Another run was faster.
@@ -58,6 +68,26 @@ async function mirror(): Promise<string[]> {
   const { stdout } = await run("apt-get", ["indextargets", "--format", format, "Created-By: Packages"]);
   const found = stdout.split("\n").find((line) => line.endsWith(` Debian ${SUITE}`));
   return found?.split(" ").slice(0, 1) ?? [];
+}
+
+/** Downloads packages, and makes them the only ones that apt knows. */
+async function addRepository(tree: string): Promise<void> {
+  const folder = join(tree, REPOSITORY_FOLDER);
+  await mkdir(folder, { recursive: true });
+  const limit = BUILD_LIMIT_MS;
+  await must("chroot", [tree, "apt-get", "-q", "update"], limit);
+  const download = `cd /${REPOSITORY_FOLDER} && apt-get -q -o APT::Sandbox::User=root download ${REPOSITORY.join(" ")}`;
+  await must("chroot", [tree, "sh", "-c", download], limit);
+  const entries: string[] = [];
+  for (const file of await readdir(folder)) {
+    const content = await readFile(join(folder, file));
+    const fields = await must("dpkg-deb", ["--field", join(folder, file)], limit);
+    const hash = createHash("sha256").update(content).digest("hex");
+    entries.push(`${fields.trim()}\nFilename: ./${file}\nSize: ${content.length}\nSHA256: ${hash}\n`);
+  }
+  await writeFile(join(folder, "Packages"), entries.join("\n"));
+  await writeFile(join(tree, "etc/apt/sources.list"), `deb [trusted=yes] file:/${REPOSITORY_FOLDER} ./\n`);
+  await rm(join(tree, "var/lib/apt/lists"), { recursive: true });
 }
 
 /** Settings that a tree needs to boot without a network, a console and a person. */
@@ -81,9 +111,11 @@ async function prepare(tree: string): Promise<void> {
   for (const unit of off) await must("systemctl", [`--root=${tree}`, "mask", unit], 60_000);
 }
 
-async function must(command: string, args: readonly string[], timeoutMs: number): Promise<void> {
+/** Output of a command that succeeds. */
+async function must(command: string, args: readonly string[], timeoutMs: number): Promise<string> {
   const { code, stdout, stderr } = await run(command, args, { timeoutMs });
-  if (code !== 0) throw new Error(`${command} ended with ${code}: ${(stderr || stdout).slice(-2000)}`);
+  if (code === 0) return stdout;
+  throw new Error(`${command} ended with ${code}: ${(stderr || stdout).slice(-2000)}`);
 }
 
 async function isThere(path: string): Promise<boolean> {

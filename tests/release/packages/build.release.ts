@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdir, readFile, truncate, writeFile } from "node:fs/promises";
+import { copyFile, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { run, tempFolder, type TempFolder } from "@devplat/testkit";
@@ -53,16 +53,33 @@ describe("npm run release", { timeout: 2 * LIMIT_MS }, () => {
     assert.deepEqual(differing, []);
   });
 
-  it("is verified by its own script, which refuses a truncated file", async () => {
+  it("is verified by its own script, which refuses what is broken, and names it", async () => {
     const verify = async () =>
       run("sh", ["verify-release.sh", "--signers", at("signers")], { cwd: at("two") });
+    const assertRefused = async (reason: RegExp): Promise<void> => {
+      const { code, stderr } = await verify();
+      assert.equal(code, 1);
+      assert.match(stderr, reason);
+    };
     const good = await verify();
     assert.equal(good.code, 0, good.stderr);
     assert.equal(good.stdout.split("\n").length - 1, (await sums()).length);
-    await truncate(at("two", `svc-${VERSION}-linux-x64.tar.gz`), 1_000_000);
-    const cut = await verify();
-    assert.equal(cut.code, 1);
-    assert.match(cut.stderr, /svc-1\.2\.3-rc\.1-linux-x64\.tar\.gz is broken/);
+
+    const [archive, deb] = [`svc-${VERSION}-linux-x64.tar.gz`, "agent_1.2.3~rc.1-1_amd64.deb"];
+    await truncate(at("two", archive), 1_000_000);
+    await assertRefused(/svc-1\.2\.3-rc\.1-linux-x64\.tar\.gz is broken: the download was cut off/);
+    await copyFile(at("one", archive), at("two", archive));
+    const changed = await readFile(at("two", deb));
+    changed[changed.length >> 1] = (changed[changed.length >> 1] ?? 0) ^ 1;
+    await writeFile(at("two", deb), changed);
+    await assertRefused(/agent_1\.2\.3~rc\.1-1_amd64\.deb is broken: .*or the file was changed/);
+    await copyFile(at("one", deb), at("two", deb));
+    assert.equal((await verify()).code, 0);
+
+    await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", at("other-key")]);
+    await rm(at("two", "SHA256SUMS.sig"));
+    await must("ssh-keygen", ["-Y", "sign", "-n", "release", "-f", at("other-key"), at("two", "SHA256SUMS")]);
+    await assertRefused(/the signature of SHA256SUMS is wrong.*Do not use these files/);
   });
 
   it("has programs that say the version of the release", async () => {
@@ -94,7 +111,6 @@ describe("npm run release", { timeout: 2 * LIMIT_MS }, () => {
     for (const list of lists) {
       for (const path of [
         "usr/bin/svc",
-        "etc/svc/svc.yaml",
         "usr/share/man/man1/svc.1.gz",
         "usr/share/bash-completion/completions/svc",
         "usr/share/doc/svc/THIRD-PARTY.gz",
