@@ -2,10 +2,15 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
-import { tempFolder } from "@devplat/testkit";
+import { run, tempFolder } from "@devplat/testkit";
 import { BUNDLERS, PROGRAMS } from "./program.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
+
+/** Prints which of Node's own modules were compiled from their source. */
+const COMPILED_ANEW = `for (const name of ["http", "crypto", "zlib", "net"]) require("node:" + name);
+const { internalBinding } = require("internal/test/binding");
+console.log(JSON.stringify([...internalBinding("builtins").getCacheUsage().compiledWithoutCache]));`;
 
 describe("bundles of a release", () => {
   for (const name of PROGRAMS) {
@@ -33,4 +38,18 @@ describe("bundles of a release", () => {
       await folder.remove();
     });
   }
+
+  it("of svc run with flags under which the compiled code of Node's modules is valid", async () => {
+    const folder = await tempFolder("bundles");
+    const { engineFlags } = await BUNDLERS.svc(folder.path, "1.2.3");
+    const compiledAnew = async (...flags: readonly string[]): Promise<unknown> => {
+      const args = ["--no-warnings", "--expose-internals", ...flags, "-e", COMPILED_ANEW];
+      const { stdout, stderr } = await run(process.execPath, args);
+      assert.notEqual(stdout, "", stderr);
+      return JSON.parse(stdout) as unknown;
+    };
+    assert.deepEqual(await compiledAnew(...engineFlags), []);
+    assert.notDeepEqual(await compiledAnew(...engineFlags, "--no-wasm-tier-up"), []);
+    await folder.remove();
+  });
 });

@@ -8,13 +8,14 @@ import { LATE_EXPORTS_OF_PACKAGES } from "../late-exports.ts";
 import { narrow } from "../narrow.ts";
 import { THREAD_ENTRIES, THREAD_REFERENCES } from "../svc.ts";
 import { UNDICI_PARTS } from "../undici-parts.ts";
+import { LATE_WASM_FLAGS } from "./late-wasm-flags.ts";
 import { releaseVersion } from "./release-version.ts";
 import type { ProgramBundle } from "./program-bundle.ts";
 
 const SOURCE = resolve(import.meta.dirname, "../../../apps/svc/src");
 
-/** As in svc-launcher.sh, which says why. */
-const ENGINE_FLAGS = ["--no-wasm-dynamic-tiering", "--no-wasm-tier-up", "--max-semi-space-size=8"];
+/** As in svc-launcher.sh, which says why. Those for WebAssembly are set later. */
+const ENGINE_FLAGS = ["--max-semi-space-size=8"];
 
 /**
  * Bundles the service for a single executable: one file of CommonJS, which compiled code can be kept of, and one for each thread.
@@ -46,6 +47,7 @@ export async function bundleSvc(folder: string, version: string): Promise<Progra
         HTTP_PARTS,
         LATE_ASSERT,
         LATE_EXPORTS_OF_PACKAGES,
+        LATE_WASM_FLAGS,
         THREADS_INSIDE,
         UNDICI_PARTS,
         assetsInside(),
