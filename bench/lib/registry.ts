@@ -166,6 +166,12 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     code: ["apps/svc/src"],
     svc: true,
   },
+  "release-start": {
+    measures: "start-up of the installed programs, and the first hit",
+    took: "3 rounds: 1 min",
+    load: () => import("../e2e/release-start.ts"),
+    code: ["apps/agent/src", "apps/svc/src", "tools/build"],
+  },
   "svc-tokens": {
     measures: "looking up and listing 10,000 tokens",
     took: "1 round: 3 min",
