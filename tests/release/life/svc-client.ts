@@ -2,7 +2,7 @@ import type { Machine } from "../machine/machine.ts";
 
 export const ADDRESS = "http://127.0.0.1:8080";
 /** Cookies of the browser. */
-const COOKIES = "/root/cookies";
+const COOKIES = "/srv/cookies";
 
 /** A person with a browser and git, in the machine. The browser is curl with its cookies. */
 export class SvcClient {

@@ -56,7 +56,7 @@ describe("an upgrade of svc whose dpkg is killed", () => {
 
   for (const [when, condition] of MOMENTS) {
     it(`is completed by dpkg and apt, if ${when}`, async () => {
-      const before = await machine.sh("md5sum /etc/svc/svc.yaml /etc/svc/svc.env");
+      const files = await machine.sh("md5sum /etc/svc/svc.yaml /etc/svc/svc.env");
       const killer = machine.exec([
         "bash",
         "-c",
@@ -77,7 +77,7 @@ describe("an upgrade of svc whose dpkg is killed", () => {
       assert.equal(await debian.state("svc"), "ii");
       assert.equal(await machine.must(["svc", "version"]), LATER);
       assert.equal(await machine.sh(`ls /usr/bin/svc*`), "/usr/bin/svc");
-      assert.equal(await machine.sh("md5sum /etc/svc/svc.yaml /etc/svc/svc.env"), before);
+      assert.equal(await machine.sh("md5sum /etc/svc/svc.yaml /etc/svc/svc.env"), files);
       const exe = `/proc/${await machine.property(UNIT, "MainPID")}/exe`;
       assert.equal(await machine.sh(`readlink ${exe}`), "/usr/bin/svc");
       const auth = `Authorization: Bearer ${session}`;

@@ -226,9 +226,9 @@ END
   });
 
   it("leaves a configuration that was removed on purpose away", async () => {
-    await machine.sh("mv /etc/svc/svc.yaml /root/svc.yaml");
+    await machine.sh("mv /etc/svc/svc.yaml /srv/svc.yaml");
     await install(LATER, "--reinstall");
-    await machine.sh("test ! -e /etc/svc/svc.yaml; mv /root/svc.yaml /etc/svc/svc.yaml");
+    await machine.sh("test ! -e /etc/svc/svc.yaml; mv /srv/svc.yaml /etc/svc/svc.yaml");
   });
 
   it("leaves nothing behind when it is purged", async () => {

@@ -8,7 +8,7 @@ const PARSER = "function lazyllhttp () {";
 
 /**
  * Sets the engine's flags for WebAssembly where the only such code is compiled: the parser of undici. On the command line they would
- * make V8 refuse the compiled code of Node's own modules, which is for other flags. Compiling those anew takes some 40 ms of a start.
+ * make V8 refuse the compiled code of Node's own modules, which is for other flags. To compile those again takes some 40 ms of a start.
  */
 export const LATE_WASM_FLAGS: Plugin = {
   name: "late-wasm-flags",
