@@ -21,6 +21,8 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "agent-key-lifetime-too-long": "2:10: agent.key_lifetime: must be at most 14d",
   "agent-path-prefix-climbs":
     '3:33: agent.keys[0].path_prefix: the path "a/../b" cannot be used: it has a ".." segment',
+  "agent-relay-to-a-pipe":
+    "2:18: agent.relay[0]: only Windows has named pipes; set the path of a socket, or SSH_AUTH_SOCK",
   "agent-relay-to-itself": "4:11: agent.relay[0]: is a socket of this SSH agent itself",
   "agent-socket-of-unknown-source":
     "5:38: agent.sockets[0].keys[0]: no source of agent.keys has this name; expected one of: team",

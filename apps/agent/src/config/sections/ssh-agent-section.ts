@@ -1,5 +1,6 @@
 import { duration } from "@devplat/config";
 import { z } from "zod";
+import { systemPlatform } from "../../platform/platform.ts";
 import { entryName } from "./entry-name.ts";
 import { mountPath } from "./mount-path.ts";
 import { ownSocketOrPipe } from "./own-socket-path.ts";
@@ -98,9 +99,14 @@ export const sshAgentSection = z
     /** Agents whose keys are listed too. */
     relay: z
       .array(
-        z.union([z.literal(SSH_AUTH_SOCK), ownSocketOrPipe], {
-          error: `expected ${SSH_AUTH_SOCK}, or a path from / or ~/`,
-        }),
+        z
+          .union([z.literal(SSH_AUTH_SOCK), ownSocketOrPipe], {
+            error: `expected ${SSH_AUTH_SOCK}, or a path from / or ~/`,
+          })
+          .refine((address) => systemPlatform.hasNamedPipes || !address.startsWith("\\\\"), {
+            // Elsewhere it would be a socket in the folder where the daemon was started.
+            message: `only Windows has named pipes; set the path of a socket, or ${SSH_AUTH_SOCK}`,
+          }),
       )
       .default([]),
     /** Further sockets, each with the keys of some sources only. */
