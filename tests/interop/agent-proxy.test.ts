@@ -1,21 +1,19 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import {
   AGENT_LAUNCHER,
-  freePort,
-  run,
-  startCodeHost,
-  startForwardProxy,
-  tempFolder,
   type CodeHost,
   type ForwardProxy,
+  freePort,
+  makeCertificate,
+  startCodeHost,
+  startForwardProxy,
   type TempFolder,
+  tempFolder,
 } from "@devplat/testkit";
 import { Home } from "./agent-stand.ts";
 
@@ -40,14 +38,9 @@ before(async () => {
   host = await startCodeHost();
   host.addUser("ada", "unused-token", { repositories: [] });
   const path = await folder();
-  const [key, cert] = [join(path, "key.pem"), join(path, "cert.pem")];
-  const subject = ["-subj", "/CN=t", "-addext", "subjectAltName=DNS:fleet.example", "-days", "1"];
-  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  await run("openssl", ["req", "-x509", ...curve, "-keyout", key, "-out", cert, ...subject]);
-  ca = await readFile(cert, "utf8");
-  fleet = createServer({ key: await readFile(key), cert: ca }, (_incoming, outgoing) =>
-    outgoing.end(DOCUMENT),
-  );
+  const { key, cert } = await makeCertificate(path, ["DNS:fleet.example"]);
+  ca = cert;
+  fleet = createServer({ key, cert }, (_incoming, outgoing) => outgoing.end(DOCUMENT));
   fleet.listen(0, "127.0.0.1");
   await once(fleet, "listening");
   const routes = {

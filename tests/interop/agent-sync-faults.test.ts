@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile, readdir, writeFile } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -10,12 +10,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, it } from "node:test";
 import {
   AGENT_LAUNCHER,
+  makeCertificate,
   run,
   startVault,
   startVaultProxy,
+  type TempFolder,
   tempFolder,
   until,
-  type TempFolder,
   type Vault,
   type VaultFault,
 } from "@devplat/testkit";
@@ -143,7 +144,9 @@ describe("a store that fails under a running daemon", () => {
 describe("a server certificate that is wrong", () => {
   it("files stay, status names the fault, and sync recovers without a restart", async () => {
     const place = await home("https://unused.example");
-    const made = await Promise.all(["right", "wrong"].map((name) => selfSigned(place.path, name)));
+    const made = await Promise.all(
+      ["right", "wrong"].map((file) => makeCertificate(place.path, ["IP:127.0.0.1"], { file })),
+    );
     const [right = { key: "", cert: "" }, wrong = right] = made;
     const server = createServer(right, (incoming, outgoing) => {
       const { method, headers, url = "" } = incoming;
@@ -259,16 +262,6 @@ describe("a store that does not answer", () => {
     }
   });
 });
-
-/** Key and certificate for 127.0.0.1, also as `<name>.pem` in the folder. */
-async function selfSigned(folder: string, name: string): Promise<{ key: string; cert: string }> {
-  const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.pem`)];
-  const what = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
-  const who = `-subj /CN=${name} -addext subjectAltName=IP:127.0.0.1`;
-  const made = await run("openssl", `${what} ${who} -keyout ${key} -out ${cert}`.split(" "));
-  assert.equal(made.code, 0, made.stderr);
-  return { key: await readFile(key, "utf8"), cert: await readFile(cert, "utf8") };
-}
 
 describe("a disk that is full", () => {
   it("leaves the file as it was, names the reason, and the next sync works [agent 13.8]", async () => {

@@ -1,15 +1,16 @@
 import { chmod, chown, mkdir, readFile, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import {
+  type CodeHost,
   freePort,
+  makeCertificate,
+  type Peer,
   run,
   startPeer,
   startSvc,
+  type Svc,
   SVC_LAUNCHER,
   tempFolder,
-  type CodeHost,
-  type Peer,
-  type Svc,
 } from "@devplat/testkit";
 
 export const ACCEL_SECRET = "planted-accel-secret-of-more-than-32-characters";
@@ -63,8 +64,7 @@ export async function startAccelStand(
   const storagePath = join(folder.path, "cache");
   const isRoot = process.getuid?.() === 0;
   const group = isRoot ? WEB_USER : String(process.getgid?.());
-  const [cert, key] = [join(folder.path, "cert.pem"), join(folder.path, "cert.key")];
-  await makeCertificate(cert, key);
+  const { certFile: cert, keyFile: key } = await makeCertificate(folder.path, ["DNS:localhost"]);
   const [uid, gid] = isRoot ? await Promise.all([idOf("-u"), idOf("-g")]) : [undefined, undefined];
   if (uid !== undefined && gid !== undefined) {
     await chown(key, uid, gid);
@@ -218,22 +218,4 @@ ${site.replace("git-proxy.example.com", `https://localhost:${port}`)}`;
 async function isReady(url: string, cert: string): Promise<boolean> {
   const { code } = await run("curl", ["-sS", "--cacert", cert, "-o", "/dev/null", `${url}/healthz`]);
   return code === 0;
-}
-
-async function makeCertificate(cert: string, key: string): Promise<void> {
-  const made = await run(
-    "openssl",
-    ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"].concat([
-      "-subj",
-      "/CN=localhost",
-      "-addext",
-      "subjectAltName=DNS:localhost",
-      "-keyout",
-      key,
-      "-out",
-      cert,
-    ]),
-    { cwd: dirname(cert) },
-  );
-  if (made.code !== 0) throw new Error(made.stderr);
 }

@@ -4,11 +4,19 @@ import { createServer as createHttpServer, type ServerResponse } from "node:http
 import { createServer as createHttpsServer } from "node:https";
 import { createServer, type AddressInfo } from "node:net";
 import { spawn, type ChildProcess } from "node:child_process";
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, it } from "node:test";
-import { freePort, run, SVC_LAUNCHER, tempFolder, type Finished, type TempFolder } from "@devplat/testkit";
+import {
+  type Finished,
+  freePort,
+  makeCertificate,
+  run,
+  SVC_LAUNCHER,
+  type TempFolder,
+  tempFolder,
+} from "@devplat/testkit";
 import { startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
 
 const KEY = "ab".repeat(32);
@@ -197,16 +205,12 @@ describe("svc command line", { timeout: 240_000 }, () => {
   });
 
   it("a command without a service at its address names the fault and the next step [svc 10.12]", async () => {
-    const names = ["-subj", "/CN=svc", "-addext", "subjectAltName=DNS:localhost"];
-    const files = ["-keyout", join(folder.path, "key.pem"), "-out", join(folder.path, "cert.pem")];
-    const made = await run("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", ...files, ...names]);
-    assert.equal(made.code, 0, made.stderr);
-    const [key, cert] = await Promise.all([readFile(files[1] ?? ""), readFile(files[3] ?? "")]);
+    const { key, cert, certFile } = await makeCertificate(folder.path, ["DNS:localhost"]);
     const page = (_request: unknown, response: ServerResponse): void => void response.end("<h1>a page</h1>");
     const servers = [createHttpsServer({ key, cert }, page), createHttpServer(page)];
     await Promise.all(servers.map(async (server) => once(server.listen(0, "localhost"), "listening")));
     const [tls = 0, plain = 0] = servers.map((server) => (server.address() as AddressInfo).port);
-    const trusted = { SSL_CERT_FILE: files[3] ?? "" };
+    const trusted = { SSL_CERT_FILE: certFile };
     const rows: [address: string, more: Record<string, string>, message: RegExp][] = [
       [`https://localhost:${tls}`, {}, /no authority that is trusted here .*\n.*NODE_EXTRA_CA_CERTS/],
       [`https://127.0.0.1:${tls}`, trusted, /its certificate is for other names/],

@@ -1,16 +1,17 @@
 import {
+  callJson,
+  type CodeHost,
+  type CodeHostOptions,
+  type Finished,
   gitEnvironment,
   repositories,
   run,
   startCodeHost,
   startSvc,
-  tempFolder,
-  type CodeHost,
-  type CodeHostOptions,
-  type Finished,
   type Svc,
   type SvcOptions,
   type TempFolder,
+  tempFolder,
 } from "@devplat/testkit";
 
 export const HOST_TOKEN = "ghp_planted0HostToken";
@@ -54,21 +55,8 @@ export async function startAdminStand(
     env: { SVC_DEV_HOST_TOKEN: HOST_TOKEN, ...options.env },
   });
   let clones = 0;
-  const call = async (method: string, path: string, body?: unknown, token = admin): Promise<Answer> => {
-    const response = await fetch(svc.url + path, {
-      method,
-      headers: {
-        ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    return {
-      status: response.status,
-      body: (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>,
-    };
-  };
+  const call = async (method: string, path: string, body?: unknown, token = admin): Promise<Answer> =>
+    callJson(svc.url + path, { method, token, body });
   let admin = "";
   admin = String(
     (await call("POST", "/auth/test-login", { username: "root", role: "admin" })).body["session_token"],

@@ -1,14 +1,15 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import {
-  gitEnvironment,
-  run,
-  startSvc,
-  SVC_LAUNCHER,
+  callJson,
   type CodeHost,
   type Finished,
+  gitEnvironment,
   type Postgres,
+  run,
+  startSvc,
   type Svc,
+  SVC_LAUNCHER,
 } from "@devplat/testkit";
 
 export const HOST_TOKEN = "ghp_planted0HostToken";
@@ -82,16 +83,7 @@ export async function call(
   token: string,
   body?: unknown,
 ): Promise<{ readonly status: number; readonly body: Record<string, unknown> }> {
-  const answer = await fetch(service.url + path, {
-    method,
-    headers: {
-      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  return { status: answer.status, body: text === "" ? {} : (JSON.parse(text) as Record<string, unknown>) };
+  return callJson(service.url + path, { method, token, body });
 }
 
 export async function signIn(service: Svc): Promise<string> {

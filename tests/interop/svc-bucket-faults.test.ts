@@ -3,15 +3,16 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
-  SVC_LAUNCHER,
   freePort,
+  makeCertificate,
   run,
+  type S3Server,
   startMinio,
   startS3Proxy,
   startVersityGateway,
-  tempFolder,
-  type S3Server,
+  SVC_LAUNCHER,
   type TempFolder,
+  tempFolder,
 } from "@devplat/testkit";
 
 const HOUR_MS = 3_600_000;
@@ -36,28 +37,7 @@ describe("faults of the bucket, as svc doctor --bucket names them", () => {
       tempFolder("bucket-faults"),
     ]);
     await writeFile(join(folder.path, "svc.yaml"), `data_dir: ${folder.path}\n`);
-    foreignCa = join(folder.path, "foreign.pem");
-    const args = [
-      "req",
-      "-x509",
-      "-newkey",
-      "ec",
-      "-pkeyopt",
-      "ec_paramgen_curve:P-256",
-      "-nodes",
-      "-days",
-      "2",
-    ];
-    const made = await run("openssl", [
-      ...args,
-      "-subj",
-      "/CN=foreign",
-      "-keyout",
-      "/dev/null",
-      "-out",
-      foreignCa,
-    ]);
-    assert.equal(made.code, 0, made.stderr);
+    foreignCa = (await makeCertificate(folder.path, ["DNS:foreign"])).certFile;
     assert.equal((await svc(plain, {}, "migrate")).code, 0);
   });
   after(async () => {

@@ -1,23 +1,25 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile, rename, writeFile } from "node:fs/promises";
+import { rename, writeFile } from "node:fs/promises";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  type CodeHost,
   gitEnvironment,
+  makeCertificate,
   repositories,
   run,
   startCodeHost,
   startSvc,
-  SVC_LAUNCHER,
-  tempFolder,
-  type CodeHost,
   type Svc,
+  SVC_LAUNCHER,
   type TempFolder,
+  tempFolder,
+  type TestCertificate,
   until,
 } from "@devplat/testkit";
 
@@ -38,32 +40,6 @@ after(async () => {
   await folder.remove();
 });
 
-/** A self-signed certificate for the names. */
-async function certificate(name: string, names: readonly string[]): Promise<{ cert: string; key: string }> {
-  const [cert, key] = [join(folder.path, `${name}.pem`), join(folder.path, `${name}.key`)];
-  const made = await run("openssl", [
-    "req",
-    "-x509",
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:P-256",
-    "-nodes",
-    "-days",
-    "2",
-    "-subj",
-    `/CN=${names[0]}`,
-    "-addext",
-    `subjectAltName=${names.map((each) => `DNS:${each}`).join(",")}`,
-    "-keyout",
-    key,
-    "-out",
-    cert,
-  ]);
-  assert.equal(made.code, 0, made.stderr);
-  return { cert, key };
-}
-
 async function curl(args: readonly string[]): Promise<{ code: number; out: string }> {
   const { code, stdout, stderr } = await run("curl", ["-sS", "--max-time", "20", ...args]);
   return { code, out: stdout + stderr };
@@ -82,10 +58,12 @@ async function accessLine(svc: Svc, agent: string): Promise<Record<string, unkno
 
 describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
   let svc: Svc;
-  let local: { cert: string; key: string };
+  let local: TestCertificate;
   before(async () => {
-    local = await certificate("local", ["localhost"]);
-    const other = await certificate("other", ["git.example", "*.wild.example"]);
+    local = await makeCertificate(folder.path, ["DNS:localhost"], { file: "local" });
+    const other = await makeCertificate(folder.path, ["DNS:git.example", "DNS:*.wild.example"], {
+      file: "other",
+    });
     svc = await startSvc({
       codeHost,
       https: true,
@@ -94,8 +72,8 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
         "  http2: true",
         "tls:",
         "  certificates:",
-        `    - { cert_file: ${local.cert}, key_file: ${local.key} }`,
-        `    - { cert_file: ${other.cert}, key_file: ${other.key} }`,
+        `    - { cert_file: ${local.certFile}, key_file: ${local.keyFile} }`,
+        `    - { cert_file: ${other.certFile}, key_file: ${other.keyFile} }`,
         "",
       ].join("\n"),
     });
@@ -111,7 +89,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
     ] as const) {
       const shown = await curl([
         "--cacert",
-        local.cert,
+        local.certFile,
         option,
         "-w",
         "%{http_version}",
@@ -122,7 +100,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
   });
 
   it("HTTP/2: a Host that differs from :authority is refused, and the log stays JSON", async () => {
-    const session = connectHttp2(svc.url, { ca: await readFile(local.cert) });
+    const session = connectHttp2(svc.url, { ca: local.cert });
     const status = async (headers: Record<string, string>): Promise<number> => {
       // The body has not ended when the answer comes.
       const stream = session.request({ ":path": "/healthz", ...headers }, { endStream: false });
@@ -146,7 +124,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
 
   it("HTTP/2: a refused fetch is answered before its body ends, the connection stays", async () => {
     await codeHost.addRepository("org", "private", { private: true });
-    const session = connectHttp2(svc.url, { ca: await readFile(local.cert) });
+    const session = connectHttp2(svc.url, { ca: local.cert });
     /** @returns status and body, when the stream is closed; the request's own body never ends where `ends` is false */
     const post = async (
       path: string,
@@ -191,7 +169,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
       ["--http1.1", "/admin?one"],
     ] as const) {
       const agent = newAgent();
-      const { out } = await curl(["--cacert", local.cert, "-A", agent, option, svc.url + path]);
+      const { out } = await curl(["--cacert", local.certFile, "-A", agent, option, svc.url + path]);
       const bytes = Number((await accessLine(svc, agent))["bytes"]);
       const length = Buffer.byteLength(out);
       assert.ok(
@@ -221,7 +199,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
 
   for (const version of ["HTTP/2", "HTTP/1.1"]) {
     it(`stock git clones, cold and warm, and pushes over ${version}`, async () => {
-      const env = { ...gitEnvironment(), GIT_SSL_CAINFO: local.cert };
+      const env = { ...gitEnvironment(), GIT_SSL_CAINFO: local.certFile };
       const git = async (...args: string[]): Promise<string> => {
         const { code, stdout, stderr } = await run("git", ["-c", `http.version=${version}`, ...args], {
           env,
@@ -231,7 +209,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
       };
       const login = await curl([
         "--cacert",
-        local.cert,
+        local.certFile,
         "-H",
         "Content-Type: application/json",
         "-d",
@@ -241,7 +219,7 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
       const { session_token: token } = JSON.parse(login.out) as { session_token: string };
       await curl([
         "--cacert",
-        local.cert,
+        local.certFile,
         "-H",
         "Content-Type: application/json",
         "-H",

@@ -3,6 +3,9 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  callJson,
+  type CodeHost,
+  type Finished,
   git,
   gitEnvironment,
   repositories,
@@ -11,12 +14,10 @@ import {
   startPostgres,
   startSvc,
   startVault,
-  SVC_LAUNCHER,
-  tempFolder,
-  type CodeHost,
-  type Finished,
   type Svc,
+  SVC_LAUNCHER,
   type TempFolder,
+  tempFolder,
   type Vault,
 } from "@devplat/testkit";
 
@@ -72,17 +73,9 @@ async function call(
   token: string,
   body?: unknown,
 ): Promise<Record<string, unknown> & Record<string, unknown>[]> {
-  const answer = await fetch(service.url + path, {
-    method,
-    headers: {
-      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
-  return (text === "" ? {} : JSON.parse(text)) as Record<string, unknown> & Record<string, unknown>[];
+  const { status, body: answer } = await callJson(service.url + path, { method, token, body });
+  assert.ok(status < 300, `${method} ${path}: ${status} ${JSON.stringify(answer)}`);
+  return answer as typeof answer & Record<string, unknown>[];
 }
 const login = async (service: Svc): Promise<string> => {
   const body = { username: "root", role: "admin", host_token: HOST_TOKEN };

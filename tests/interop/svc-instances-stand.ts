@@ -2,22 +2,23 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
+  type CodeHost,
   freePort,
   gitEnvironment,
+  type Postgres,
   repositories,
   run,
+  type S3Proxy,
+  type S3Server,
+  sendJson,
   startCodeHost,
   startPostgres,
   startS3Proxy,
   startSvc,
-  tempFolder,
-  until,
-  type CodeHost,
-  type Postgres,
-  type S3Proxy,
-  type S3Server,
   type Svc,
   type TempFolder,
+  tempFolder,
+  until,
 } from "@devplat/testkit";
 import { BucketReader } from "./svc-bucket-reader.ts";
 import { contentOf } from "./svc-git-stand.ts";
@@ -212,14 +213,7 @@ export class InstancesStand {
   }
 
   async send(svc: Svc, method: string, path: string, body?: unknown, token?: string): Promise<Response> {
-    return fetch(svc.url + path, {
-      method,
-      headers: {
-        authorization: `Bearer ${token ?? this.#sessionAt(svc)}`,
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
+    return sendJson(svc.url + path, { method, token: token ?? this.#sessionAt(svc), body });
   }
 
   async call<T>(svc: Svc, method: string, path: string, body?: unknown): Promise<T> {

@@ -2,16 +2,17 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  type CodeHost,
   gitEnvironment,
+  type Postgres,
   repositories,
   run,
+  sendJson,
   startCodeHost,
   startPostgres,
   startSvc,
-  until,
-  type CodeHost,
-  type Postgres,
   type Svc,
+  until,
 } from "@devplat/testkit";
 
 const HOST_TOKEN = "ghp_plantedHostToken";
@@ -57,14 +58,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     token: string,
     body?: unknown,
   ): Promise<Response> {
-    return fetch(svc.url + path, {
-      method,
-      headers: {
-        ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
+    return sendJson(svc.url + path, { method, token, body });
   }
   async function call(
     svc: Svc,

@@ -1,22 +1,23 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtemp, readFile, readdir, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
+  type CodeHost,
+  type Finished,
   gitEnvironment,
+  makeCertificate,
   repositories,
   run,
   startCodeHost,
   startSvc,
-  SVC_LAUNCHER,
-  tempFolder,
-  type CodeHost,
-  type Finished,
   type Svc,
+  SVC_LAUNCHER,
   type TempFolder,
+  tempFolder,
 } from "@devplat/testkit";
 
 const HOST_TOKEN = "planted-host-token";
@@ -170,25 +171,12 @@ describe("svc doctor", () => {
   });
 
   it("trusts the code host as the service does, by host.ca_file", async () => {
-    const authority = join(folder.path, "authority");
-    const subject = ["-subj", "/CN=code host", "-addext", "subjectAltName=DNS:localhost"];
-    const files = ["-keyout", `${authority}.key`, "-out", `${authority}.pem`];
-    const made = await run("openssl", [
-      "req",
-      "-x509",
-      "-newkey",
-      "rsa:2048",
-      "-nodes",
-      ...files,
-      ...subject,
-    ]);
-    assert.equal(made.code, 0, made.stderr);
-    const [key, cert] = await Promise.all([readFile(`${authority}.key`), readFile(`${authority}.pem`)]);
+    const { key, cert, certFile } = await makeCertificate(folder.path, ["DNS:localhost"]);
     const server = createServer({ key, cert }, (_request, response) => void response.end("{}"));
     await once(server.listen(0, "localhost"), "listening");
     const url = `https://localhost:${(server.address() as AddressInfo).port}`;
     const settings = { SVC_DEV_MODE: "true", SVC_HOST_URL: url, SVC_HOST_API_URL: url };
-    const trusting = await doctor({ ...settings, SVC_HOST_CA_FILE: `${authority}.pem` });
+    const trusting = await doctor({ ...settings, SVC_HOST_CA_FILE: certFile });
     const doubtful = await doctor(settings);
     server.close();
     for (const check of ["code host", "code host API"]) {

@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { after, before, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  type CodeHost,
+  makeCertificate,
   run,
   startCodeHost,
   startSvc,
-  tempFolder,
-  type CodeHost,
   type Svc,
   type TempFolder,
+  tempFolder,
 } from "@devplat/testkit";
 
 let codeHost: CodeHost;
@@ -28,21 +29,10 @@ const text = (admins: string, level: string, more = ""): string =>
     "",
   ].join("\n");
 
-async function makeCertificate(name: string): Promise<void> {
-  const made = await run("openssl", [
-    ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -addext subjectAltName=DNS:localhost".split(
-      " ",
-    ),
-    "-subj",
-    `/CN=${name}`,
-    "-keyout",
-    certFile,
-    "-out",
-    `${certFile}.crt`,
-  ]);
-  assert.equal(made.code, 0, made.stderr);
-  const both = await run("sh", ["-c", 'cat "$1.crt" >> "$1"', "sh", certFile]);
-  assert.equal(both.code, 0);
+/** Puts a new certificate and its key into the one file. */
+async function renewCertificate(subject: string): Promise<void> {
+  const { cert, key } = await makeCertificate(folder.path, ["DNS:localhost"], { subject });
+  await writeFile(certFile, key + cert);
 }
 
 async function curl(...args: string[]): Promise<string> {
@@ -72,7 +62,7 @@ before(async () => {
   folder = await tempFolder("svc-reload");
   certFile = join(folder.path, "cert.pem");
   file = join(folder.path, "svc.yaml");
-  await makeCertificate("first");
+  await renewCertificate("first");
   await writeFile(file, text("", "info"));
   svc = await startSvc({ codeHost, https: true, args: ["--config", file], env: { SVC_DEV_MODE: "true" } });
 });
@@ -102,7 +92,7 @@ it("SIGHUP applies admins, certificate and log level, and names the other change
       `${svc.url}/api/cached-repos`,
     );
   assert.equal(await status(), "403");
-  await makeCertificate("second");
+  await renewCertificate("second");
   await writeFile(file, text("bob", "debug", "cache: { grant_seconds: 7 }"));
   const line = await reload("SIGHUP");
   assert.equal(line["msg"], "reloaded");

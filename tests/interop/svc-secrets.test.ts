@@ -4,17 +4,18 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  type CodeHost,
   gitEnvironment,
+  type Postgres,
   postgresFolder,
   repositories,
   run,
+  sendJson,
   startCodeHost,
   startPostgres,
   startSvc,
-  SVC_LAUNCHER,
-  type CodeHost,
-  type Postgres,
   type Svc,
+  SVC_LAUNCHER,
 } from "@devplat/testkit";
 
 /** Secrets that are planted by configuration; none of them may come out again anywhere. */
@@ -41,14 +42,7 @@ describe("planted secrets", { timeout: 240_000 }, () => {
   let admin = "";
 
   const send = async (method: string, path: string, token: string, body?: unknown): Promise<string> => {
-    const response = await fetch(svc.url + path, {
-      method,
-      headers: {
-        ...(token === "" ? {} : { authorization: token.includes(" ") ? token : `Bearer ${token}` }),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-    });
+    const response = await sendJson(svc.url + path, { method, token, body });
     return [...response.headers, await response.text()].join("\n");
   };
   const told = async (...request: Parameters<typeof send>): Promise<void> => {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { launchChromium, type Browser, type Page } from "@devplat/testkit";
+import { type Browser, launchChromium, type Page, sendJson } from "@devplat/testkit";
 import { startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
 
 const CUT_OFF = readFileSync(new URL("cut-off.js", import.meta.url), "utf8");
@@ -57,16 +57,8 @@ describe("pages of svc with texts as long as they may be", { timeout: 600_000 },
   /** Fills every list. Gives the pages that show them. */
   async function fill(): Promise<readonly string[]> {
     const post = async (path: string, body: unknown, token?: string, agent = "test"): Promise<Json> => {
-      const answer = await fetch(stand.svc.url + path, {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          "x-forwarded-for": IPV6,
-          "user-agent": agent,
-          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        },
-        body: JSON.stringify(body),
-      });
+      const headers = { "x-forwarded-for": IPV6, "user-agent": agent };
+      const answer = await sendJson(stand.svc.url + path, { method: "POST", token, body, headers });
       const text = await answer.text();
       assert.ok(answer.ok, `${path}: ${answer.status} ${text}`);
       return text === "" ? {} : (JSON.parse(text) as Json);

@@ -1,12 +1,18 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
-import { freePort, run, startForwardProxy, tempFolder, type ForwardProxy } from "@devplat/testkit";
+import {
+  type ForwardProxy,
+  freePort,
+  makeCertificate,
+  run,
+  startForwardProxy,
+  tempFolder,
+} from "@devplat/testkit";
 import { HttpClient, boundedRequest, jsonOf, type HttpResponse } from "./client.ts";
 import { connectionsTo } from "./connections.ts";
 import { HttpClientError } from "./errors.ts";
@@ -41,20 +47,10 @@ async function listen(server: Server): Promise<number> {
 
 before(async () => {
   const folder = await tempFolder("http-client");
-  const [key, cert] = [join(folder.path, "key.pem"), join(folder.path, "cert.pem")];
-  const subject = [
-    "-subj",
-    "/CN=t",
-    "-addext",
-    "subjectAltName=DNS:code.example,IP:2001:db8::5",
-    "-days",
-    "1",
-  ];
-  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  await run("openssl", ["req", "-x509", ...curve, "-keyout", key, "-out", cert, ...subject]);
-  ca = await readFile(cert, "utf8");
+  const { key, cert } = await makeCertificate(folder.path, ["DNS:code.example", "IP:2001:db8::5"]);
+  ca = cert;
   const plain = await listen(createServer(answer));
-  const secure = await listen(createSecureServer({ key: await readFile(key), cert: ca }, answer));
+  const secure = await listen(createSecureServer({ key, cert }, answer));
   securePort = secure;
   await folder.remove();
   const routes = {

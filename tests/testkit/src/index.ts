@@ -3,6 +3,8 @@ export { gitEnvironment } from "./git-environment.ts";
 export { git, run, spawnGroup, type Finished, type RunOptions } from "./process.ts";
 export { tempFolder, type TempFolder } from "./temp-folder.ts";
 export { freePort } from "./free-port.ts";
+export { makeCertificate, type CertificateOptions, type TestCertificate } from "./certificate.ts";
+export { callJson, sendJson, type JsonRequest } from "./send-json.ts";
 export { AGENT_LAUNCHER, AGENT_SOURCES_LAUNCHER, SVC_LAUNCHER } from "./launchers.ts";
 export { until } from "./until.ts";
 export { whileHanging } from "./hanging.ts";

@@ -5,6 +5,7 @@ import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
 import { SVC_LAUNCHER } from "./launchers.ts";
 import { answers, startPeer } from "./peer.ts";
+import { sendJson } from "./send-json.ts";
 import { tempFolder } from "./temp-folder.ts";
 
 /** Time limit for a line of the log on a loaded machine. */
@@ -102,14 +103,7 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
     };
   });
   const post = async (path: string, body: unknown, token?: string): Promise<Record<string, unknown>> => {
-    const answer = await fetch(url + path, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      },
-      body: JSON.stringify(body),
-    });
+    const answer = await sendJson(url + path, { method: "POST", token, body });
     if (!answer.ok) throw TestkitError.failed("svc", `${path} answered ${answer.status}`);
     return (await answer.json()) as Record<string, unknown>;
   };

@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import {
   createServer,
   type IncomingMessage,
@@ -10,11 +8,9 @@ import {
 } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, describe, it } from "node:test";
 import { Secret } from "@devplat/base";
-import { startForwardProxy } from "@devplat/testkit";
+import { makeCertificate, startForwardProxy, tempFolder } from "@devplat/testkit";
 import { SecretStoreError } from "../errors.ts";
 import { userRoot } from "../paths.ts";
 import { fieldsOf, assertRejectsWith } from "../suite.ts";
@@ -349,19 +345,13 @@ describe("VaultStore.write after a lost response", () => {
 describe("VaultClient: TLS and proxies", () => {
   /** A server with a certificate of a private authority, for 127.0.0.1. */
   async function secureServer(): Promise<{ address: string; ca: string; calls: Call[] }> {
-    const folder = mkdtempSync(join(tmpdir(), "vault-client-"));
-    const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-    const subject = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "1"];
-    const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-    execFileSync("openssl", ["req", "-x509", ...curve, "-keyout", key, "-out", cert, ...subject], {
-      stdio: "pipe",
-    });
-    const pem = { key: readFileSync(key), cert: readFileSync(cert) };
-    rmSync(folder, { recursive: true });
+    const folder = await tempFolder("vault-client");
+    const pem = await makeCertificate(folder.path, ["IP:127.0.0.1"]);
+    await folder.remove();
     const calls: Call[] = [];
     const listener = noting(calls, (_call, response) => json(response, 200, { data: { ok: true } }));
-    const host = await listen(createSecureServer(pem, listener));
-    return { address: `https://${host}`, ca: pem.cert.toString(), calls };
+    const host = await listen(createSecureServer({ key: pem.key, cert: pem.cert }, listener));
+    return { address: `https://${host}`, ca: pem.cert, calls };
   }
 
   /** A proxy that connects a name, and the server's own address, to the server. */

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { makeCertificate } from "../certificate.ts";
 import { TestkitError } from "../errors.ts";
 import { freePort } from "../free-port.ts";
 import { s3Program } from "../peer-programs.ts";
@@ -53,7 +54,8 @@ export async function startVersityGateway(options: VersityGatewayOptions = {}): 
   const [data, sidecar, iam] = ["data", "sidecar", "iam"].map((name) => join(folder.path, name));
   for (const each of [data, sidecar, iam]) await mkdir(each ?? "");
   await mkdir(join(data ?? "", BUCKET));
-  const caFile = options.tls === true ? await makeCertificate(folder.path) : undefined;
+  const certificate = options.tls === true ? await makeCertificate(folder.path, ["IP:127.0.0.1"]) : undefined;
+  const caFile = certificate?.certFile;
   const access = ["--access", ACCESS_KEY_ID, "--secret", SECRET_ACCESS_KEY];
   const server = await serve("versitygw", caFile, (port) => ({
     command: program,
@@ -67,7 +69,7 @@ export async function startVersityGateway(options: VersityGatewayOptions = {}): 
       "--keep-alive",
       "--iam-dir",
       iam ?? "",
-      ...(caFile === undefined ? [] : ["--cert", caFile, "--key", keyOf(caFile)]),
+      ...(certificate === undefined ? [] : ["--cert", certificate.certFile, "--key", certificate.keyFile]),
       // A sidecar needs no extended attributes of the file system.
       "posix",
       "--sidecar",
@@ -196,16 +198,6 @@ function statement(user: string, actions: readonly string[], resource: string): 
 
 /** MinIO responds with 503 until it is ready. */
 const isUp = (status: number): boolean => status < 500;
-
-const keyOf = (caFile: string): string => caFile.replace(/crt$/, "key");
-
-async function makeCertificate(folder: string): Promise<string> {
-  const path = join(folder, "server.crt");
-  const request =
-    "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=s3 -addext subjectAltName=IP:127.0.0.1";
-  await perform("openssl", [...request.split(" "), "-keyout", keyOf(path), "-out", path]);
-  return path;
-}
 
 async function accepts(port: number, caFile: string): Promise<boolean> {
   const args = ["-s", "-o", "/dev/null", "--cacert", caFile, `https://127.0.0.1:${port}/`];
