@@ -170,7 +170,8 @@ describe("S3ObjectStore behind a proxy with faults", () => {
       // A byte of a signature, and one of the content of the first part.
       for (const corruptRequestAt of [50, 3_000_000]) {
         proxy.resetCounts();
-        proxy.inject(["part"], { corruptRequestAt }, 2);
+        // Once: the same part is not sent a third time after two refused signatures, and may be sent twice before the other.
+        proxy.inject(["part"], { corruptRequestAt }, 1);
         await store.putLarge("large", file.path);
         assert.ok((await bytesOf(await store.get("large"))).equals(file.bytes));
         assert.ok(proxy.counts.part >= 3, "it was sent again");

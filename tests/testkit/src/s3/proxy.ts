@@ -53,7 +53,7 @@ export type S3Fault =
   | { readonly stallAfterBytes: number }
   /** The byte of the response's body with this index is another one. */
   | { readonly corruptAt: number }
-  /** The byte of the request's body with this index is another one. */
+  /** The byte of the request's body with this index is another one. Shorter requests do not get the fault. */
   | { readonly corruptRequestAt: number }
   /** Reads get the first response that the proxy saw for this object; other requests pass. */
   | { readonly stale: true }
@@ -117,11 +117,12 @@ export async function startS3Proxy(target: string): Promise<S3Proxy> {
   let planned: Planned[] = [];
   let connections = 0;
 
-  const faultFor = (kind: S3RequestKind): S3Fault | undefined => {
+  const faultFor = (kind: S3RequestKind, bytes: number): S3Fault | undefined => {
     const found = planned.find(
       (plan) =>
         plan.left > 0 &&
         (plan.kinds === "all" || plan.kinds.includes(kind)) &&
+        !("corruptRequestAt" in plan.fault && plan.fault.corruptRequestAt >= bytes) &&
         plan.seen++ % plan.every === 0,
     );
     if (found !== undefined) found.left--;
@@ -131,7 +132,7 @@ export async function startS3Proxy(target: string): Promise<S3Proxy> {
   const respond = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const kind = kindOf(incoming);
     counts[kind]++;
-    const fault = faultFor(kind) ?? NO_FAULT;
+    const fault = faultFor(kind, Number(incoming.headers["content-length"] ?? 0)) ?? NO_FAULT;
     const cut = (): void => void incoming.socket.destroy();
     if ("refuse" in fault) return cut();
     if ("hang" in fault) return void incoming.resume();
