@@ -1,7 +1,7 @@
 import { systemCode } from "@devplat/base";
 import { execFile } from "node:child_process";
 import { lstat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, relative, sep } from "node:path";
 import { AgentError } from "../../errors.ts";
 import type { ResolvedTarget } from "./target-policy.ts";
 
@@ -44,6 +44,8 @@ function lsFiles({ file, existingFolder }: ResolvedTarget): Promise<number> {
   const environment = { PATH: process.env["PATH"], GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null" };
   // core.fsmonitor in the repository's own configuration would run a program of its choice.
   const options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks"];
+  // A relative name with slashes: on Windows git may know the folder by another form of its path, and would not find the file.
+  const name = relative(existingFolder, file).replaceAll(sep, "/");
   const command = [
     "-C",
     existingFolder,
@@ -51,7 +53,7 @@ function lsFiles({ file, existingFolder }: ResolvedTarget): Promise<number> {
     "ls-files",
     "--error-unmatch",
     "--",
-    `:(literal)${file}`,
+    `:(literal)${name}`,
   ];
   return new Promise((resolve) => {
     execFile("git", command, { env: environment, timeout: GIT_TIMEOUT_MS }, (error) => {
