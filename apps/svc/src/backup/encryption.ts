@@ -19,6 +19,10 @@ export const MIN_PASSPHRASE_LENGTH = 8;
 const MAX_HEADER_BYTES = 64 * 1024;
 const FIRST_LINE = "age-encryption.org/v1\n";
 const PASSPHRASE_STANZA = "-> scrypt ";
+/** Salt and work factor, a power of two. */
+const WORK_FACTOR = /^-> scrypt \S+ (\d+)$/m;
+/** Maximum work factor that the library accepts: 1 GiB of memory. age writes 18. */
+const MAX_WORK_FACTOR = 20;
 /** Begins the last line of the header. */
 const LAST_LINE = "\n--- ";
 
@@ -54,6 +58,7 @@ export async function decrypted(unlocking: Unlocking, file: Readable): Promise<R
   const start = await readHeader(chunks);
   const header = start.toString("latin1", 0, start.indexOf(LAST_LINE));
   const wantsPassphrase = header.includes(`\n${PASSPHRASE_STANZA}`);
+  if (wantsPassphrase) refuseWork(header);
   const { Decrypter } = await import("age-encryption");
   const decrypter = new Decrypter();
   if (wantsPassphrase) {
@@ -95,6 +100,17 @@ export async function decrypted(unlocking: Unlocking, file: Readable): Promise<R
         )
       : damaged(error);
   }
+}
+
+/** Before a passphrase is asked for. */
+function refuseWork(header: string): void {
+  const factor = Number(WORK_FACTOR.exec(header)?.[1] ?? 0);
+  if (factor <= MAX_WORK_FACTOR) return;
+  throw new SvcError(
+    "backup_refused",
+    `Cannot open the backup: its passphrase needs 2^${factor} rounds, and the limit is 2^${MAX_WORK_FACTOR}`,
+    { hint: "No version of this program writes such a file. Use another backup." },
+  );
 }
 
 /** Error for a file whose bytes are not those that were written. */

@@ -181,6 +181,17 @@ describe("a file that somebody made who knows the recipient", () => {
     });
   }
 
+  it("whose passphrase needs more memory than a machine has is refused before it is asked for", async () => {
+    const salt = Buffer.alloc(16).toString("base64").replace(/=+$/, "");
+    const stanza = `-> scrypt ${salt} 30\n${Buffer.alloc(32).toString("base64").replace(/=+$/, "")}\n`;
+    const file = Buffer.from(`age-encryption.org/v1\n${stanza}--- ${"A".repeat(43)}\n`);
+    const passphrase = async (): Promise<Secret> => assert.fail("it was asked for");
+    await assert.rejects(
+      StagedBackup.read(streamOf(file), { kind: "passphrase", passphrase }, () => undefined),
+      { code: "backup_refused", message: /needs 2\^30 rounds, and the limit is 2\^20/ },
+    );
+  });
+
   it("of a newer version is refused with the names of its migrations", async () => {
     const content = lines(header({ program: "9.0.0", migrations: [...MIGRATION_NAMES, "0999_x"] }), end());
     await assert.rejects(read(content), { code: "database_ahead", message: /9\.0\.0.*0999_x/ });
