@@ -7,7 +7,7 @@ import { SvcError } from "../errors.ts";
 import { databaseSettings, encryptionKeySource } from "../storage/database-settings.ts";
 import type { Replaced } from "../storage/database-content.ts";
 import type { Database, EncryptionKeys } from "../storage/database.ts";
-import { adoptKey, encryptionKeys } from "../storage/encryption-key.ts";
+import { adoptKey, encryptionKeys, newEncryptionKey } from "../storage/encryption-key.ts";
 import { refuseAhead } from "../storage/migration-state.ts";
 import { openDatabase } from "../storage/open-store.ts";
 import type { ListedRepository, StagedBackup } from "./staged-backup.ts";
@@ -46,14 +46,14 @@ export async function restoreDatabase(
   const now = systemClock.now();
   const database = await openDatabase(databaseSettings(config));
   try {
-    await refuseOther(database);
+    if (database.kind === "sql") refuseAhead(await database.state());
     // Also inside of the transaction. But by then the database is migrated, and the key is written.
     await database.refuseReplacement(choices.replace);
     const ofBackup = [key?.current, key?.previous ?? undefined]
       .filter((each) => each !== undefined)
       .map((each) => new Secret(each));
-    const { keys, keyFile } = await targetKeys(config, ofBackup[0]);
-    await staged.encryptFor(keys.current, keys.previous, ofBackup);
+    const { keys, keyFile, others } = await targetKeys(database, config, ofBackup[0]);
+    await staged.encryptFor(keys.current, keys.previous, [...ofBackup, ...others]);
     const endedSessions = choices.keepSessions ? undefined : await staged.endSessions(now);
     const endedTokens = choices.keepTokens ? undefined : await staged.endTokens(now);
     await staged.record({
@@ -70,14 +70,15 @@ export async function restoreDatabase(
     });
     const listed = await staged.listed();
     const epochs = await knownEpochs(staged, listed, config);
-    await database.migrate();
-    const replaced = await database.replaceContent({
+    if (database.kind === "sql") await database.migrate();
+    const content = {
       tables: staged.tables(),
       epochs,
       raiseEpochs: !choices.keepCache,
       replace: choices.replace,
       now,
-    });
+    };
+    const replaced = await database.replaceContent(content, keys);
     return {
       ...replaced,
       migrated: staged.migrated,
@@ -91,24 +92,31 @@ export async function restoreDatabase(
   }
 }
 
-async function refuseOther(database: Database): Promise<void> {
-  if (database.kind !== "sql") {
-    throw new SvcError("config_refused", "Cannot restore the backup of a SQL database into Vault", {
-      hint: "Set database.driver to sqlite or postgres.",
-    });
-  }
-  refuseAhead(await database.state());
+interface TargetKeys {
+  readonly keys: EncryptionKeys;
+  /** File that a key was written to. */
+  readonly keyFile: string | undefined;
+  /** Keys that may open secrets of a backup without its key. */
+  readonly others: readonly Secret[];
 }
 
-/** In development mode the key is in a file, which a machine that was lost does not have. */
+/**
+ * Keys of the target. Vault stores plain text, so any key does until then. In development mode the key is in a file, which a
+ * machine that was lost does not have.
+ */
 async function targetKeys(
+  database: Database,
   config: Config,
   ofBackup: Secret | undefined,
-): Promise<{ readonly keys: EncryptionKeys; readonly keyFile: string | undefined }> {
+): Promise<TargetKeys> {
   const source = encryptionKeySource(config);
+  if (database.kind === "vault") {
+    const others = [source.key, source.key_previous].filter((key) => key !== undefined);
+    return { keys: { current: newEncryptionKey(), previous: undefined }, keyFile: undefined, others };
+  }
   const keyFile = ofBackup === undefined ? undefined : await adoptKey(source, ofBackup);
   try {
-    return { keys: await encryptionKeys(source), keyFile };
+    return { keys: await encryptionKeys(source), keyFile, others: [] };
   } catch (error) {
     if (!(error instanceof SvcError) || error.code !== "config_refused" || ofBackup === undefined)
       throw error;

@@ -1,7 +1,7 @@
-/** Form of the rows: those of the SQL databases are the same. Documents of Vault have another form. */
+/** Form of the rows. Documents of Vault are read as rows of an SQL database, too. `vault` was never written. */
 export type ContentKind = "sql" | "vault";
 
-/** Rows of a table, by column. A document of Vault is a row, too. */
+/** Rows of a table, by column. */
 export interface TableRows {
   readonly table: string;
   readonly rows: readonly ContentRow[];

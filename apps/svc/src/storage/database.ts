@@ -29,11 +29,12 @@ export interface Database {
   store(keys: () => Promise<EncryptionKeys>): Promise<Store>;
   readonly kind: ContentKind;
   /**
-   * Reads everything that a backup has. SQL databases give it as of one moment.
+   * Reads everything that a backup has, as of one moment.
    *
+   * @param keys encrypt secrets of a database that encrypts by itself
    * @throws SvcError `database_ahead`, or `database_unavailable`
    */
-  readContent<T>(use: (content: DatabaseContent) => Promise<T>): Promise<T>;
+  readContent<T>(use: (content: DatabaseContent) => Promise<T>, keys: EncryptionKeys): Promise<T>;
   /**
    * Refuses what {@link replaceContent} would refuse, and changes nothing. The database may lack migrations.
    *
@@ -42,10 +43,12 @@ export interface Database {
    */
   refuseReplacement(replace: boolean): Promise<void>;
   /**
-   * Puts other content in place of what the database has, all or nothing. The database must be current.
+   * Puts other content in place of what the database has. An SQL database must be current, and changes all or nothing. Vault
+   * is not usable until the restore has ended, and a restore that did not end is repeated.
    *
+   * @param keys open the secrets of the content
    * @throws SvcError `database_not_empty`, `database_in_use`, or `database_unavailable`
    */
-  replaceContent(content: NewContent): Promise<Replaced>;
+  replaceContent(content: NewContent, keys: EncryptionKeys): Promise<Replaced>;
   close(): Promise<void>;
 }

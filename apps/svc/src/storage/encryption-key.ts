@@ -51,6 +51,10 @@ export function noEncryptionKey(): SvcError {
   });
 }
 
+export function newEncryptionKey(): Secret {
+  return new Secret(randomBytes(32).toString("hex"));
+}
+
 async function currentKey(source: EncryptionKeySource): Promise<Secret> {
   if (source.key !== undefined) return source.key;
   if (!source.developmentMode) throw noEncryptionKey();
@@ -60,9 +64,9 @@ async function currentKey(source: EncryptionKeySource): Promise<Secret> {
     if (/^[0-9a-f]{64}$/.test(text)) return new Secret(text);
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
-    const key = randomBytes(32).toString("hex");
-    await keepKey(path, key);
-    return new Secret(key);
+    const key = newEncryptionKey();
+    await keepKey(path, key.reveal());
+    return key;
   }
   throw new SvcError("encryption_key", `${path} does not hold a key of 64 hexadecimal digits`, {
     hint: "Restore the file, or remove it together with the database.",

@@ -13,8 +13,9 @@ import { countsText } from "../../backup/row-counts.ts";
 import { refuseUnusable } from "../../config/refusals.ts";
 import { SvcError } from "../../errors.ts";
 import { databaseSettings, encryptionKeySource } from "../../storage/database-settings.ts";
+import type { DatabaseContent } from "../../storage/database-content.ts";
 import type { Database, EncryptionKeys } from "../../storage/database.ts";
-import { encryptionKeys } from "../../storage/encryption-key.ts";
+import { encryptionKeys, newEncryptionKey, type EncryptionKeySource } from "../../storage/encryption-key.ts";
 import { databaseFile, openDatabase, type DatabaseSettings } from "../../storage/open-store.ts";
 import { encryptionKeyId } from "../../storage/secret-box.ts";
 import type { Store } from "../../storage/store.ts";
@@ -40,15 +41,15 @@ export const backup: RunCommand = async ({ flags, options, environment }) => {
   const database = await openDatabase(settings);
   try {
     const isBehind = await refuseEmpty(database);
-    const keys = database.kind === "vault" ? undefined : await encryptionKeys(encryptionKeySource(config));
     const withoutKey = flagOf(options, "without-key");
-    const store = keys === undefined || isBehind ? undefined : await openSecrets(database, keys, withoutKey);
-    const key = keys && backupKey(keys);
+    const keys = await keysOfBackup(database, encryptionKeySource(config), withoutKey);
+    const store = isBehind ? undefined : await openSecrets(database, keys, withoutKey);
+    const key = backupKey(keys);
     const configuration = await configurationPart(file, environment, { withoutKey, keys: key });
     const createdAt = new Date(systemClock.now());
     const isQuiet = flagOf(options, "json");
     const progress = progressNote("saved", isQuiet);
-    const rows = await database.readContent(async (content) =>
+    const write = async (content: DatabaseContent): Promise<Readonly<Record<string, number>>> =>
       writeBackup(
         {
           header: {
@@ -56,7 +57,7 @@ export const backup: RunCommand = async ({ flags, options, environment }) => {
             created_at: createdAt.toISOString(),
             driver: settings.driver,
             host_url: config.host.url,
-            key_id: keys === undefined ? null : encryptionKeyId(keys.current),
+            key_id: encryptionKeyId(keys.current),
           },
           configuration,
           key: withoutKey ? undefined : key,
@@ -65,17 +66,14 @@ export const backup: RunCommand = async ({ flags, options, environment }) => {
           progress,
         },
         async (bytes) => (isStream ? writeStandardOutput(bytes) : writeBackupFile(output, bytes)),
-      ),
-    );
+      );
+    const rows = await database.readContent(write, keys);
     if (store !== undefined) await recordBackup(store, withoutKey);
     const result = { file: isStream ? null : resolve(output), created_at: createdAt.toISOString(), rows };
-    const line = `saved ${countsText(rows)}${withoutKey || key === undefined ? ", without a key" : ""}`;
+    const line = `saved ${countsText(rows)}${withoutKey ? ", without a key" : ""}`;
     // Standard output is the backup.
     if (isStream) noteLine(line);
-    else
-      printResult(options, { ...result, has_key: !withoutKey && key !== undefined }, () =>
-        printLine(`${line} to ${output}`),
-      );
+    else printResult(options, { ...result, has_key: !withoutKey }, () => printLine(`${line} to ${output}`));
   } finally {
     await database.close();
   }
@@ -115,6 +113,28 @@ async function refuseEmpty(database: Database): Promise<boolean> {
     );
   }
   return pending.length > 0;
+}
+
+/**
+ * The keys of the stored secrets. Vault gives secrets as plain text: without a configured key, they are encrypted with a key of
+ * this backup.
+ *
+ * @throws SvcError `config_refused`
+ */
+async function keysOfBackup(
+  database: Database,
+  source: EncryptionKeySource,
+  withoutKey: boolean,
+): Promise<EncryptionKeys> {
+  if (database.kind !== "vault" || source.key !== undefined) return encryptionKeys(source);
+  if (withoutKey) {
+    throw new SvcError(
+      "config_refused",
+      "Cannot leave the key out: the secrets of a database in Vault have no encryption key of this service",
+      { hint: "Set SVC_ENCRYPTION_KEY to a key that you keep elsewhere. The restore needs it." },
+    );
+  }
+  return { current: newEncryptionKey(), previous: undefined };
 }
 
 function backupKey({ current, previous }: EncryptionKeys): BackupKey {

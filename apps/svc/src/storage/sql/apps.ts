@@ -6,23 +6,30 @@ import { rowReader, toRow, type Tables } from "./tables.ts";
 
 const readRow = rowReader<AppRecord>({ flags: ["isDefault"] });
 
+export function appRow(record: AppRecord, box: SecretBox): Tables["apps"] {
+  return toRow({
+    ...record,
+    privateKey: box.seal(record.privateKey, privateKeyPlace(record.id)),
+    webhookSecret: record.webhookSecret && box.seal(record.webhookSecret, webhookSecretPlace(record.id)),
+  });
+}
+
+export function appOf(row: Tables["apps"], box: SecretBox): AppRecord {
+  return {
+    ...readRow(row),
+    privateKey: box.open(row.private_key, privateKeyPlace(row.id)),
+    webhookSecret:
+      row.webhook_secret === null ? undefined : box.open(row.webhook_secret, webhookSecretPlace(row.id)),
+  };
+}
+
 export function sqlApps(
   db: Kysely<Tables>,
   box: SecretBox,
   isUniqueViolation: (error: unknown) => boolean,
 ): AppStore {
-  const rowOf = (record: AppRecord): Tables["apps"] =>
-    toRow({
-      ...record,
-      privateKey: box.seal(record.privateKey, privateKeyPlace(record.id)),
-      webhookSecret: record.webhookSecret && box.seal(record.webhookSecret, webhookSecretPlace(record.id)),
-    });
-  const recordOf = (row: Tables["apps"]): AppRecord => ({
-    ...readRow(row),
-    privateKey: box.open(row.private_key, privateKeyPlace(row.id)),
-    webhookSecret:
-      row.webhook_secret === null ? undefined : box.open(row.webhook_secret, webhookSecretPlace(row.id)),
-  });
+  const rowOf = (record: AppRecord): Tables["apps"] => appRow(record, box);
+  const recordOf = (row: Tables["apps"]): AppRecord => appOf(row, box);
   return {
     async list() {
       const rows = await db.selectFrom("apps").selectAll().execute();

@@ -14,7 +14,7 @@ export function sqlAudit(db: Kysely<Tables>): AuditStore {
       if (records.length === 0) return;
       await db.transaction().execute(async (transaction) => {
         for (let start = 0; start < records.length; start += ROWS_PER_INSERT) {
-          const rows = records.slice(start, start + ROWS_PER_INSERT).map(rowOf);
+          const rows = records.slice(start, start + ROWS_PER_INSERT).map(auditRow);
           await transaction
             .insertInto("audit")
             .values(rows)
@@ -46,7 +46,7 @@ export function sqlAudit(db: Kysely<Tables>): AuditStore {
         .orderBy("id", "desc")
         .limit(limit + 1)
         .execute();
-      return pageOf(rows.map(recordOf), limit, (record) => record);
+      return pageOf(rows.map(auditRecordOf), limit, (record) => record);
     },
 
     async deleteBefore(time) {
@@ -65,7 +65,7 @@ export function sqlAudit(db: Kysely<Tables>): AuditStore {
   };
 }
 
-function rowOf(record: AuditRecord): Tables["audit"] {
+export function auditRow(record: AuditRecord): Tables["audit"] {
   const { actor, target } = record;
   return {
     id: record.id,
@@ -86,7 +86,7 @@ function rowOf(record: AuditRecord): Tables["audit"] {
 
 const readRow = rowReader<Required<Omit<AuditRecord, "actor">>>({ json: ["details"] });
 
-function recordOf(row: Tables["audit"]): AuditRecord {
+export function auditRecordOf(row: Tables["audit"]): AuditRecord {
   const { actor_kind: kind, actor_login: login, credential_id: credentialId, ...others } = row;
   const { actor_key: _actor, target_key: _target, ...columns } = others;
   return {

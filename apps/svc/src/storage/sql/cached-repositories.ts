@@ -12,13 +12,13 @@ export function sqlCachedRepositories(db: Kysely<Tables>, specifics: SqlSpecific
     async list() {
       const rows = await db.selectFrom("cached_repositories").selectAll().execute();
       // Sorted here, because each database has its own order of text.
-      return rows.toSorted((a, b) => (a.key < b.key ? -1 : 1)).map(recordOf);
+      return rows.toSorted((a, b) => (a.key < b.key ? -1 : 1)).map(repositoryOf);
     },
 
     async insert(record) {
       const { owner, name } = record;
       try {
-        const row = { ...toRow(record), key: `${owner}/${name}`.toLowerCase() };
+        const row = repositoryRow(record);
         await changed(async (transaction) =>
           transaction.insertInto("cached_repositories").values(row).execute(),
         );
@@ -50,9 +50,13 @@ export function sqlCachedRepositories(db: Kysely<Tables>, specifics: SqlSpecific
   };
 }
 
+export function repositoryRow(record: CachedRepositoryRecord): Tables["cached_repositories"] {
+  return { ...toRow(record), key: `${record.owner}/${record.name}`.toLowerCase() };
+}
+
 const readRow = rowReader<CachedRepositoryRecord>({ flags: ["enabled"] });
 
-function recordOf(row: Tables["cached_repositories"]): CachedRepositoryRecord {
+export function repositoryOf(row: Tables["cached_repositories"]): CachedRepositoryRecord {
   const { key: _, ...columns } = row;
   return readRow(columns);
 }

@@ -1,7 +1,7 @@
 import { sql, type Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { ContentRow, DatabaseContent, NewContent, Replaced, TableRows } from "../database-content.ts";
-import { RUNNING_MS, runningInstances } from "../running-instances.ts";
+import { refuseRunningInstances } from "../running-instances.ts";
 import { countChange } from "./coordination/changes.ts";
 import { withDatabaseErrors } from "./database-errors.ts";
 import { MIGRATION_NAMES, migrationState } from "./migrations.ts";
@@ -147,6 +147,7 @@ export async function replaceContent(
 ): Promise<Replaced> {
   return withDatabaseErrors(async () =>
     db.transaction().execute(async (transaction) => {
+      await awaitOthers(transaction);
       const found = await refuseReplacement(transaction, specifics, content.replace, MIGRATION_NAMES);
       const revoked = await revokedTokens(transaction);
       const epochs = await nextEpochs(transaction, specifics, content);
@@ -170,19 +171,18 @@ export async function replaceContent(
   );
 }
 
+/**
+ * Waits for other restores into this database. Two that both found it empty would mix their rows. The change locks a row until the
+ * end of the transaction. The table is that of kysely's migrator, and has one row.
+ */
+async function awaitOthers(db: Kysely<Tables>): Promise<void> {
+  await sql`UPDATE kysely_migration_lock SET is_locked = is_locked`.execute(db);
+}
+
 async function refuseRunning(db: Kysely<Tables>, specifics: SqlSpecifics): Promise<void> {
   // Only a restore needs it: a start does not load it.
   const { sqlInstances } = await import("./coordination/instances.ts");
-  const running = await runningInstances(sqlInstances(db, specifics));
-  if (running.length === 0) return;
-  const names = [...new Set(running.map(({ hostName }) => hostName))].join(", ");
-  throw new SvcError(
-    "database_in_use",
-    `Cannot restore: ${running.length} instance(s) use the database (${names})`,
-    {
-      hint: `Stop them. One that was killed counts as running for ${RUNNING_MS / 1000} seconds.`,
-    },
-  );
+  await refuseRunningInstances(sqlInstances(db, specifics));
 }
 
 async function countRows(db: Kysely<Tables>, applied: readonly string[]): Promise<Replaced["deleted"]> {

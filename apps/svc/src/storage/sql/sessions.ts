@@ -5,7 +5,7 @@ import { rowReader, toRow, type Tables } from "./tables.ts";
 export function sqlSessions(db: Kysely<Tables>): SessionStore {
   const first = async (column: "id" | "token_hash", value: string): Promise<SessionRecord | undefined> => {
     const row = await db.selectFrom("sessions").selectAll().where(column, "=", value).executeTakeFirst();
-    return row && recordOf(row);
+    return row && sessionOf(row);
   };
   return {
     async insert(record) {
@@ -20,7 +20,7 @@ export function sqlSessions(db: Kysely<Tables>): SessionStore {
       if (userId !== undefined) query = query.where("user_id", "=", userId);
       if (kind !== undefined) query = query.where("kind", "=", kind);
       const rows = await query.orderBy("created_at", "desc").orderBy("id", "desc").execute();
-      return rows.map(recordOf);
+      return rows.map(sessionOf);
     },
 
     async recordSeen(id, at) {
@@ -47,7 +47,7 @@ export function sqlSessions(db: Kysely<Tables>): SessionStore {
 
 const readRow = rowReader<SessionRecord>();
 
-function recordOf(row: Tables["sessions"]): SessionRecord {
+export function sessionOf(row: Tables["sessions"]): SessionRecord {
   const record = readRow(row);
   // An unknown role has the fewest rights.
   return { ...record, role: record.role === "admin" ? "admin" : "user" };

@@ -7,7 +7,7 @@ import { isValidAt } from "./valid-tokens.ts";
 export function sqlTokens(db: Kysely<Tables>): TokenStore {
   const first = async (column: "id" | "token_hash", value: string): Promise<TokenRecord | undefined> => {
     const row = await db.selectFrom("tokens").selectAll().where(column, "=", value).executeTakeFirst();
-    return row && recordOf(row);
+    return row && tokenOf(row);
   };
   return {
     async insert(record) {
@@ -35,7 +35,7 @@ export function sqlTokens(db: Kysely<Tables>): TokenStore {
         .orderBy("id", "desc")
         .limit(limit + 1)
         .execute();
-      return pageOf(rows.map(recordOf), limit, ({ createdAt, id }) => ({ at: createdAt, id }));
+      return pageOf(rows.map(tokenOf), limit, ({ createdAt, id }) => ({ at: createdAt, id }));
     },
 
     async countMintedBy(sessionIds, now) {
@@ -88,4 +88,4 @@ export function sqlTokens(db: Kysely<Tables>): TokenStore {
   };
 }
 
-const recordOf = rowReader<TokenRecord>({ json: ["repositories", "scopes", "ipAllow"] });
+export const tokenOf = rowReader<TokenRecord>({ json: ["repositories", "scopes", "ipAllow"] });

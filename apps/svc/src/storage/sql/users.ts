@@ -29,14 +29,14 @@ export function sqlUsers(
         .where("login_key", "=", login.toLowerCase())
         .returning(COLUMNS)
         .executeTakeFirstOrThrow();
-      return recordOf(row);
+      return userOf(row);
     },
 
     async ensureHost(hostUserId, login, id, now) {
       const user = { id, login, hostUserId, createdAt: now, lastLoginAt: now };
       for (let tries = 1; ; tries++) {
         try {
-          return recordOf(
+          return userOf(
             await db.transaction().execute(async (transaction) => logInHostUser(transaction, user)),
           );
         } catch (error) {
@@ -48,12 +48,12 @@ export function sqlUsers(
 
     async get(id) {
       const row = await db.selectFrom("users").select(COLUMNS).where("id", "=", id).executeTakeFirst();
-      return row && recordOf(row);
+      return row && userOf(row);
     },
 
     async list() {
       const rows = await db.selectFrom("users").select(COLUMNS).execute();
-      return rows.map(recordOf).toSorted((a, b) => (a.login.toLowerCase() < b.login.toLowerCase() ? -1 : 1));
+      return rows.map(userOf).toSorted((a, b) => (a.login.toLowerCase() < b.login.toLowerCase() ? -1 : 1));
     },
 
     async credential(userId) {
@@ -125,4 +125,4 @@ function rowOf(user: UserRecord): Tables["users"] {
   return { ...toRow(user), login_key: user.login.toLowerCase(), credential: null, credential_at: null };
 }
 
-const recordOf = rowReader<UserRecord>();
+export const userOf = rowReader<UserRecord>();

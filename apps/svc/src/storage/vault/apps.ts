@@ -9,18 +9,18 @@ interface AppEntry extends Omit<AppRecord, "privateKey" | "webhookSecret"> {
   readonly webhookSecret?: string | undefined;
 }
 
-interface AppsDocument {
+export interface AppsDocument {
   readonly apps: readonly AppEntry[];
 }
 
-const PATH = "apps";
+export const PATH = "apps";
 
 /** All apps are in one document: there are few, and only one of them is the default. */
 export function vaultApps(kv: VaultKv): AppStore {
   const list = async (): Promise<readonly AppRecord[]> => {
     const apps = (await kv.read<AppsDocument>(PATH))?.value.apps ?? [];
     const order = ({ name, id }: AppEntry): string => `${name}\n${id}`;
-    return apps.toSorted((a, b) => (order(a) < order(b) ? -1 : 1)).map(recordOf);
+    return apps.toSorted((a, b) => (order(a) < order(b) ? -1 : 1)).map(appOf);
   };
   return {
     list,
@@ -70,7 +70,7 @@ function withoutDefault(apps: readonly AppEntry[], record: AppRecord): readonly 
   );
 }
 
-function entryOf(record: AppRecord): AppEntry {
+export function entryOf(record: AppRecord): AppEntry {
   return {
     ...record,
     privateKey: record.privateKey.reveal(),
@@ -78,7 +78,7 @@ function entryOf(record: AppRecord): AppEntry {
   };
 }
 
-function recordOf(entry: AppEntry): AppRecord {
+export function appOf(entry: AppEntry): AppRecord {
   const { webhookSecret } = entry;
   return {
     ...entry,

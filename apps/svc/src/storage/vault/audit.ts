@@ -5,7 +5,7 @@ import type { VaultKv } from "./kv.ts";
 const HOUR_MS = 60 * 60 * 1000;
 
 /** Records of one hour that were written together. */
-interface Batch {
+export interface Batch {
   readonly records: readonly AuditRecord[];
 }
 
@@ -85,7 +85,7 @@ export function vaultAudit(kv: VaultKv): AuditStore {
 }
 
 /** `audit/2026-11-21/14`, in UTC: sorts by time. */
-function folderOf(time: number): string {
+export function folderOf(time: number): string {
   const [day = "", clock = ""] = new Date(Math.floor(time / HOUR_MS) * HOUR_MS).toISOString().split("T");
   return `audit/${day}/${clock.slice(0, 2)}`;
 }

@@ -4,7 +4,7 @@ import { counted } from "./coordination/changes.ts";
 import { nameFor, type VaultKv } from "./kv.ts";
 
 /** All repositories of one owner. */
-interface OwnerDocument {
+export interface OwnerDocument {
   readonly records: readonly CachedRepositoryRecord[];
 }
 
@@ -69,6 +69,6 @@ function keyOf({ owner, name }: CachedRepositoryRecord): string {
   return `${owner}/${name}`.toLowerCase();
 }
 
-function documentOf({ owner }: CachedRepositoryRecord): string {
+export function documentOf({ owner }: CachedRepositoryRecord): string {
   return `${FOLDER}/${nameFor(owner.toLowerCase())}`;
 }

@@ -14,7 +14,7 @@ const CLOCK = "clock";
 /** Milliseconds after which Vault's clock is asked for again. The clocks of two machines drift by less than 1 ms in that time. */
 const CLOCK_AGE_MS = 10_000;
 /** Concurrent reads of documents. */
-const CONCURRENT_READS = 16;
+export const CONCURRENT_READS = 16;
 
 /** A document as it is stored. */
 export interface Stored<T> {
@@ -44,9 +44,14 @@ export class VaultKv {
     this.#prefix = place.prefix;
   }
 
-  async read<T>(path: string): Promise<Stored<T> | undefined> {
+  /** @param version an earlier one, which Vault may have forgotten. Default: the current one */
+  async read<T>(path: string, version?: number): Promise<Stored<T> | undefined> {
     const answer = await this.#asked(async () =>
-      this.#client.request({ method: "GET", path: this.#at("data", path) }),
+      this.#client.request({
+        method: "GET",
+        path: this.#at("data", path),
+        ...(version === undefined ? {} : { query: { version: String(version) } }),
+      }),
     );
     const data = answer?.get("data");
     const text = data
@@ -83,6 +88,20 @@ export class VaultKv {
       found.push(...(await Promise.all(some.map(async (path) => this.read<T>(path)))));
     }
     return found.filter((each) => each !== undefined);
+  }
+
+  /** Paths of all documents below a folder, in their order. */
+  async *paths(folder: string): AsyncGenerator<string> {
+    for (const name of await this.list(folder)) {
+      if (name.endsWith("/")) yield* this.paths(`${folder}/${name.slice(0, -1)}`);
+      else yield `${folder}/${name}`;
+    }
+  }
+
+  /** Time of Vault's clock at a write that begins now. */
+  async moment(): Promise<number> {
+    this.#clock = undefined;
+    return this.now();
   }
 
   /** False: the stored version is another; 0 is that of a document that is not there. */

@@ -19,7 +19,7 @@ export function vaultTokens(kv: VaultKv): TokenStore {
   return {
     async insert(record) {
       const { tokenHash: hash } = record;
-      await Promise.all(listPaths(record).map(async (path) => kv.write(path, { hash }, 0)));
+      await Promise.all(tokenListPaths(record).map(async (path) => kv.write(path, { hash }, 0)));
       await documents.insert(record);
     },
 
@@ -83,7 +83,7 @@ export function vaultTokens(kv: VaultKv): TokenStore {
       );
       for (const token of ended) {
         const { id, tokenHash } = token;
-        const paths = [documents.pathOf(tokenHash), documents.idPathOf(id), ...listPaths(token)];
+        const paths = [documents.pathOf(tokenHash), documents.idPathOf(id), ...tokenListPaths(token)];
         for (const path of paths) await kv.remove(path);
       }
       return ended.length;
@@ -92,7 +92,13 @@ export function vaultTokens(kv: VaultKv): TokenStore {
 }
 
 /** Paths in the lists. A name has all that a list needs: time, id, and the hash that the token is stored under. */
-function listPaths({ id, tokenHash, userId, mintedBy, createdAt }: TokenRecord): readonly string[] {
+export function tokenListPaths({
+  id,
+  tokenHash,
+  userId,
+  mintedBy,
+  createdAt,
+}: TokenRecord): readonly string[] {
   const time = String(createdAt).padStart(TIME_DIGITS, "0");
   const name = `${time}.${id}.${nameFor(tokenHash)}`;
   return [

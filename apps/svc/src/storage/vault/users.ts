@@ -5,7 +5,7 @@ import type { UserRecord, UserStore } from "../store.ts";
 import { nameFor, type VaultKv } from "./kv.ts";
 
 /** A user, with the credential as plain text, because Vault encrypts all that it stores. */
-interface UserDocument extends UserRecord {
+export interface UserDocument extends UserRecord {
   readonly credential?: string;
 }
 
@@ -72,7 +72,7 @@ export function vaultUsers(kv: VaultKv): UserStore {
     },
 
     async ensureHost(hostUserId, login, id, now) {
-      const owner = await claim(`user-host-ids/${nameFor(hostUserId)}`, id);
+      const owner = await claim(hostIdPath(hostUserId), id);
       const before = (await get(owner))?.login;
       await takeLogin(login, owner);
       if (before !== undefined && before.toLowerCase() !== login.toLowerCase()) {
@@ -116,12 +116,16 @@ export function vaultUsers(kv: VaultKv): UserStore {
   };
 }
 
-function userPath(id: string): string {
+export function userPath(id: string): string {
   return `users/${id}`;
 }
 
-function loginPath(login: string): string {
+export function loginPath(login: string): string {
   return `user-logins/${nameFor(login.toLowerCase())}`;
+}
+
+export function hostIdPath(hostUserId: string): string {
+  return `user-host-ids/${nameFor(hostUserId)}`;
 }
 
 function recordOf({ id, login, hostUserId, createdAt, lastLoginAt }: UserDocument): UserRecord {

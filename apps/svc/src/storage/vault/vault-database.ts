@@ -4,6 +4,8 @@ import { SecretStoreError, VaultClient } from "@devplat/secret-store";
 import { SvcError } from "../../errors.ts";
 import type { Database } from "../database.ts";
 import { refuseAhead, type MigrationState } from "../migration-state.ts";
+import { SecretBox } from "../secret-box.ts";
+import { FORM, MIGRATIONS, RESTORING, type FormDocument } from "./form.ts";
 import { VaultKv } from "./kv.ts";
 import { VaultLogin, type VaultAuth } from "./login.ts";
 import { vaultStore } from "./vault-store.ts";
@@ -19,15 +21,6 @@ export interface VaultSettings {
   readonly auth: VaultAuth;
   /** PEM file of the authorities to trust, instead of the system's. */
   readonly caFile: string | undefined;
-}
-
-/** The document that says which form the others have. */
-const FORM = "form";
-/** The changes that make this program's form, in their order. */
-const MIGRATIONS = ["0001_initial"] as const;
-
-interface FormDocument {
-  readonly applied: readonly string[];
 }
 
 /** @throws SvcError `config_refused`, `database_unavailable` */
@@ -56,6 +49,7 @@ export async function openVault(settings: VaultSettings): Promise<Database> {
 function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
   const state = async (): Promise<MigrationState> => {
     const applied = (await kv.read<FormDocument>(FORM))?.value.applied ?? [];
+    if (applied.includes(RESTORING)) throw unfinishedRestore();
     return {
       applied: MIGRATIONS.filter((name) => applied.includes(name)),
       pending: MIGRATIONS.filter((name) => !applied.includes(name)),
@@ -77,18 +71,32 @@ function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
     },
 
     kind: "vault",
-    readContent: () => Promise.reject(notCovered("back up")),
-    refuseReplacement: () => Promise.reject(notCovered("restore")),
-    replaceContent: () => Promise.reject(notCovered("restore")),
+    // The start does not load the code of backups.
+    readContent: async (use, { current, previous }) => {
+      const { readVaultContent } = await import("./content/read-content.ts");
+      return readVaultContent(kv, new SecretBox(current, previous), use);
+    },
+    refuseReplacement: async (replace) => {
+      const { refuseVaultReplacement } = await import("./content/replace-content.ts");
+      await refuseVaultReplacement(kv, replace);
+    },
+    replaceContent: async (content, { current, previous }) => {
+      const { replaceVaultContent } = await import("./content/replace-content.ts");
+      return replaceVaultContent(kv, content, new SecretBox(current, previous));
+    },
     store: () => Promise.resolve(vaultStore(kv, close)),
     close,
   };
 }
 
-function notCovered(action: string): SvcError {
-  return new SvcError("config_refused", `Cannot ${action} a database in Vault`, {
-    hint: "Use Vault's own snapshots: vault operator raft snapshot save.",
-  });
+function unfinishedRestore(): SvcError {
+  return new SvcError(
+    "database_unavailable",
+    "The database in Vault is not complete: a restore did not end",
+    {
+      hint: "Run 'svc restore' again, with the same backup.",
+    },
+  );
 }
 
 async function clientFor(settings: VaultSettings, login: VaultLogin): Promise<VaultClient> {

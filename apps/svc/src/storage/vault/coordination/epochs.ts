@@ -4,7 +4,7 @@ import { nextNumber } from "./growing-number.ts";
 import { nameFor, type VaultKv } from "../kv.ts";
 
 /** Epochs of the repositories of one owner, by key. */
-interface OwnerDocument {
+export interface OwnerDocument {
   readonly epochs: Readonly<Record<string, number>>;
 }
 
@@ -13,13 +13,13 @@ const FOLDER = "epochs";
 /** One document per owner, so that reading all takes few requests. */
 export function vaultEpochs(kv: VaultKv): EpochStore {
   const get = async (key: string): Promise<number> =>
-    (await kv.read<OwnerDocument>(pathOf(key)))?.value.epochs[key] ?? 0;
+    (await kv.read<OwnerDocument>(epochsPath(key)))?.value.epochs[key] ?? 0;
   /** @param next undefined: the epoch stays */
   const put = async (key: string, next: (last: number) => number | undefined): Promise<number> => {
     let epoch = 0;
     await counted(kv, "epochs", async () => {
       let isChanged = false;
-      await kv.change<OwnerDocument>(pathOf(key), ({ epochs } = { epochs: {} }) => {
+      await kv.change<OwnerDocument>(epochsPath(key), ({ epochs } = { epochs: {} }) => {
         const last = epochs[key] ?? 0;
         const raised = next(last);
         isChanged = raised !== undefined;
@@ -48,6 +48,6 @@ export function vaultEpochs(kv: VaultKv): EpochStore {
   };
 }
 
-function pathOf(key: string): string {
+export function epochsPath(key: string): string {
   return `${FOLDER}/${nameFor(key.slice(0, key.lastIndexOf("/")))}`;
 }

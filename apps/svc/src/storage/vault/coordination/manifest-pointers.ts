@@ -4,17 +4,17 @@ import { nameFor, type VaultKv } from "../kv.ts";
 export function vaultManifestPointers(kv: VaultKv): ManifestPointerStore {
   return {
     async get(key) {
-      return (await kv.read<ManifestPointer>(pathOf(key)))?.value;
+      return (await kv.read<ManifestPointer>(pointerPath(key)))?.value;
     },
 
     async replace(key, { name, generation, fence }, expected) {
-      const stored = await kv.read<ManifestPointer>(pathOf(key));
+      const stored = await kv.read<ManifestPointer>(pointerPath(key));
       if (stored?.value.generation !== expected || (stored?.value.fence ?? 0) > fence) return false;
-      return kv.write(pathOf(key), { name, generation, fence }, stored?.version ?? 0);
+      return kv.write(pointerPath(key), { name, generation, fence }, stored?.version ?? 0);
     },
   };
 }
 
-function pathOf(key: string): string {
+export function pointerPath(key: string): string {
   return `manifest-pointers/${nameFor(key)}`;
 }
