@@ -6,6 +6,7 @@ import { silentLogger, systemClock, type Clock } from "@devplat/base";
 import { ObjectStoreError } from "@devplat/object-store";
 import { tempFolder, until } from "@devplat/testkit";
 import { repositoryId } from "../../../access/repository-id.ts";
+import { SvcError } from "../../../errors.ts";
 import { FaultLog } from "../../fault-log.ts";
 import { UPLOADS_FOLDER } from "../../responses/response-folders.ts";
 import { UploadJournal } from "./upload-journal.ts";
@@ -209,6 +210,22 @@ describe("UploadQueue", () => {
     assert.equal(tries, 5);
     assert.equal(waits.length, 3);
     assert.ok(waits[2]! > waits[0]!, String(waits));
+  });
+
+  it("a database that does not respond is no fault of a job: all wait, and none is given up", async () => {
+    let tries = 0;
+    fault = () => {
+      if (++tries < 20) throw new SvcError("database_unavailable", "the connection ended");
+    };
+    const waits: number[] = [];
+    const queue = open({}, quickClock(waits));
+    queue.add(response("a"));
+    queue.add(response("b"));
+    start(queue);
+    await until(() => queue.figures().jobs === 0);
+    assert.deepEqual(done.toSorted(), ["a", "b"]);
+    assert.equal(waits.length, 19);
+    assert.ok(Math.max(...waits) <= 36_000, String(waits));
   });
 
   it("gives up a job that fails although the store works, and runs the others", async () => {

@@ -2,6 +2,7 @@ import { TimeLimit, backoffMs, type Clock } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import { ObjectStoreError } from "@devplat/object-store";
 import type { RepositoryId } from "../../../access/repository-id.ts";
+import { SvcError } from "../../../errors.ts";
 import type { FaultLog } from "../../fault-log.ts";
 import { Notifier } from "../../coalescing/notifier.ts";
 import { jobName, type UploadJob, type UploadKind } from "./upload-job.ts";
@@ -40,8 +41,8 @@ export interface UploadQueueOptions {
 
 /**
  * Uploads that wait for their turn, in memory and in a journal on disk. Requests never wait for it. Jobs run in the order in
- * which they were added, except those that somebody waits for. While the store fails, no job is tried until a growing time
- * has passed.
+ * which they were added, except those that somebody waits for. While the store or the database fails, no job is tried until a
+ * growing time has passed.
  */
 export class UploadQueue {
   readonly #parts: UploadQueueParts;
@@ -52,7 +53,7 @@ export class UploadQueue {
   readonly #changed = new Notifier(() => false);
   /** Writes of the journal, in their order. */
   readonly #writes = new Serializer();
-  /** Failures of the store since its last success. */
+  /** Failures of the store or the database since the last success. */
   #failures = 0;
   /** In `clock.monotonic()`. */
   #pausedUntil = 0;
@@ -216,7 +217,7 @@ export class UploadQueue {
     const now = clock.monotonic();
     faults.once({ id: entry.job.id }, error, "data cannot be uploaded to the bucket");
     this.#waiting.putLast(entry);
-    if (error instanceof ObjectStoreError && !FAULTS_OF_OBJECT.has(error.code)) {
+    if (isOfService(error)) {
       // Jobs that ran concurrently fail for the same reason.
       if (now < this.#pausedUntil) return;
       this.#pausedUntil = now + backoffMs(++this.#failures, BACKOFF);
@@ -260,4 +261,10 @@ export class UploadQueue {
       faults.once({ id: job.id }, error, "the list of uploads cannot be written");
     });
   }
+}
+
+/** Whether the store or the database is at fault. Then all jobs would fail, and a job must not be given up for it. */
+function isOfService(error: unknown): boolean {
+  if (error instanceof SvcError) return error.code === "database_unavailable";
+  return error instanceof ObjectStoreError && !FAULTS_OF_OBJECT.has(error.code);
 }
