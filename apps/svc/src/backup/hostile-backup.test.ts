@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdir, readFile, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { Secret } from "@devplat/base";
@@ -227,6 +227,12 @@ describe("a file that somebody made who knows the recipient", () => {
       new RegExp(`^SVC_ENCRYPTION_KEY=${KEY}$`, "m"),
     );
     await assert.rejects(writeConfiguration(staged.backup, target, false), { code: "backup_failed" });
+    // A link to nothing is there, too.
+    const linked = join(folder.path, "linked");
+    await mkdir(linked);
+    await symlink("nothing", join(linked, "secrets.env"));
+    await assert.rejects(writeConfiguration(staged.backup, linked, false), { code: "backup_failed" });
+    assert.deepEqual(await readdir(linked), ["secrets.env"]);
     await staged.close();
   });
 });

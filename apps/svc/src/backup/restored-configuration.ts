@@ -1,4 +1,4 @@
-import { mkdir, stat } from "node:fs/promises";
+import { lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ifExists, writeAtomically } from "@devplat/base";
 import { SvcError } from "../errors.ts";
@@ -35,7 +35,7 @@ export async function writeConfiguration(
     { path: join(folder, SECRETS_FILE), text: lines.join("") },
   ];
   for (const { path } of files) {
-    if (!replace && (await ifExists(stat(path))) !== undefined) {
+    if (!replace && (await ifExists(lstat(path))) !== undefined) {
       throw new SvcError("backup_failed", `Cannot write the configuration: "${path}" exists already`, {
         hint: "Give another folder, or --replace.",
       });
