@@ -9,7 +9,13 @@ import { MIGRATION_NAMES } from "../../sql/migrations.ts";
 import { toRow } from "../../sql/tables.ts";
 import { credentialPlace } from "../../sql/users.ts";
 import type { ManifestPointer } from "../../coordination-store.ts";
-import type { SessionRecord, TokenRecord } from "../../store.ts";
+import type {
+  AppRecord,
+  CachedRepositoryRecord,
+  SessionRecord,
+  TokenRecord,
+  UserRecord,
+} from "../../store.ts";
 import { appOf, PATH as APPS, type AppsDocument } from "../apps.ts";
 import type { Batch } from "../audit.ts";
 import type { OwnerDocument as RepositoriesDocument } from "../cached-repositories.ts";
@@ -26,6 +32,12 @@ interface DocumentTable {
 }
 
 /** Fields that a document may lack, because JSON has no undefined. Rows of a table have all columns. */
+const NO_USER = { hostUserId: undefined, lastLoginAt: undefined } satisfies Partial<UserRecord>;
+const NO_REPOSITORY = {
+  timeoutSeconds: undefined,
+  maxCacheSizeMb: undefined,
+} satisfies Partial<CachedRepositoryRecord>;
+const NO_APP = { ownerLogin: undefined, clientId: undefined } satisfies Partial<AppRecord>;
 const NO_SESSION = {
   name: undefined,
   createdIp: undefined,
@@ -63,9 +75,7 @@ const TABLES: readonly DocumentTable[] = [
     table: "cached_repositories",
     place: "cached-repositories",
     rows: ({ value }: Stored<RepositoriesDocument>) =>
-      value.records.map((record) =>
-        repositoryRow({ ...{ timeoutSeconds: undefined, maxCacheSizeMb: undefined }, ...record }),
-      ),
+      value.records.map((record) => repositoryRow({ ...NO_REPOSITORY, ...record })),
   },
   {
     table: "apps",
@@ -92,7 +102,6 @@ const TABLES: readonly DocumentTable[] = [
     rows: ({ value }: Stored<Batch>) => value.records.map(auditRow),
   },
 ];
-const NO_APP = { ownerLogin: undefined, clientId: undefined };
 
 /**
  * Reads the documents as of one moment, as rows of an SQL database. Vault has no snapshots, but keeps earlier versions of a
@@ -151,7 +160,7 @@ function userRows(stored: Stored<UserDocument>, _name: string, box: SecretBox): 
   const { credential, ...user } = stored.value;
   return [
     {
-      ...toRow({ ...{ hostUserId: undefined, lastLoginAt: undefined }, ...user }),
+      ...toRow({ ...NO_USER, ...user }),
       login_key: user.login.toLowerCase(),
       credential:
         credential === undefined ? null : box.seal(new Secret(credential), credentialPlace(user.id)),

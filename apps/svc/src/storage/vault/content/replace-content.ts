@@ -198,8 +198,9 @@ class VaultRestore {
     }
   }
 
-  async #writeUser({ login_key: _, credential_at: _at, credential, ...row }: Tables["users"]): Promise<void> {
-    const user = userOf(row);
+  async #writeUser(row: Tables["users"]): Promise<void> {
+    const { login_key: _key, credential_at: _at, credential, ...columns } = row;
+    const user = userOf(columns);
     const { id, login, hostUserId } = user;
     await this.#put(loginPath(login), { id });
     if (hostUserId !== undefined) await this.#put(hostIdPath(hostUserId), { id });
