@@ -139,7 +139,7 @@ describe("svc backup of Vault, and svc restore", { timeout: 300_000 }, () => {
     await service.stop();
   });
 
-  it("with --keep-sessions and --keep-tokens the old ones go on, with the stored credential", async () => {
+  it("with --keep-sessions and --keep-tokens the old ones are valid", async () => {
     const env = await newPlace();
     await succeed(["restore", file, "--keep-tokens", "--keep-sessions", "--keep-cache"], env);
     const service = await start(host, env);
@@ -177,7 +177,7 @@ describe("svc backup of Vault, and svc restore", { timeout: 300_000 }, () => {
   });
 });
 
-it("a restore that is killed leaves a place that nothing starts with, and is repeated", async () => {
+it("a killed restore leaves a place that nothing starts with, and is repeated", async () => {
   const source = await newPlace();
   const service = await start(host, source);
   const session = await signIn(service);

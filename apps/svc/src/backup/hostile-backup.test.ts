@@ -181,7 +181,7 @@ describe("a file that somebody made who knows the recipient", () => {
     });
   }
 
-  it("whose passphrase needs more memory than a machine has is refused before it is asked for", async () => {
+  it("whose passphrase needs too much memory is refused before it is asked for", async () => {
     const salt = Buffer.alloc(16).toString("base64").replace(/=+$/, "");
     const stanza = `-> scrypt ${salt} 30\n${Buffer.alloc(32).toString("base64").replace(/=+$/, "")}\n`;
     const file = Buffer.from(`age-encryption.org/v1\n${stanza}--- ${"A".repeat(43)}\n`);

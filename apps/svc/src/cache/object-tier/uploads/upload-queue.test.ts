@@ -212,7 +212,7 @@ describe("UploadQueue", () => {
     assert.ok(waits[2]! > waits[0]!, String(waits));
   });
 
-  it("a database that does not respond is no fault of a job: all wait, and none is given up", async () => {
+  it("all jobs wait for a database that does not respond, and none is given up", async () => {
     let tries = 0;
     fault = () => {
       if (++tries < 20) throw new SvcError("database_unavailable", "the connection ended");

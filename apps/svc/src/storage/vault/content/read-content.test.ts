@@ -128,16 +128,16 @@ describe("a backup of Vault is as of one moment, although the service writes", (
   });
   after(async () => store?.close());
 
-  /** Rows that a backup has. @param meanwhile runs after its moment, before the first row is read */
-  const rowsAfter = async (meanwhile: () => Promise<void>): Promise<readonly TableRows[]> =>
+  /** Rows that a backup has. @param change runs after its moment, before the first row is read */
+  const rowsAfter = async (change: () => Promise<void>): Promise<readonly TableRows[]> =>
     database.readContent(async ({ tables }) => {
-      await meanwhile();
+      await change();
       return Array.fromAsync(tables);
     }, KEYS);
   const rowsOf = (all: readonly TableRows[], table: string): readonly TableRows["rows"][number][] =>
     all.filter((each) => each.table === table).flatMap(({ rows }) => rows);
 
-  it("has no record that is written after it began, and the earlier version of a changed one", async () => {
+  it("has no later record, and the earlier version of a changed one", async () => {
     await store.users.ensureHost("1", "ada", "user-1", 1000);
     await store.cachedRepositories.insert({ ...REPOSITORY, id: "repo-1", owner: "acme", name: "one" });
     const all = await rowsAfter(async () => {
@@ -157,7 +157,7 @@ describe("a backup of Vault is as of one moment, although the service writes", (
     );
   });
 
-  it("a record that changes more often than Vault remembers is an error with the next step", async () => {
+  it("a record that changes more often than Vault remembers is an error", async () => {
     await assert.rejects(
       rowsAfter(async () => {
         for (let now = 0; now < 12; now++) await store.users.ensureHost("1", "ada-lovelace", "user-1", now);

@@ -71,7 +71,7 @@ export async function refuseVaultReplacement(kv: VaultKv, replace: boolean): Pro
     if (count > 0) found[folder.replaceAll("-", "_")] = count;
   }
   if ((await kv.read(APPS)) !== undefined) found[APPS] = 1;
-  // What a restore left that did not end is nobody's content.
+  // Leftovers of a restore that did not end are not content.
   if (!replace && !applied.includes(RESTORING)) refuseContent(found);
   return found;
 }
