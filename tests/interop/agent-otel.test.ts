@@ -246,7 +246,7 @@ enrolments: {mine/planted: {engine: copy, from: planted/path}}
       LOADED_MODULES: list,
       OTEL_EXPORTER_OTLP_ENDPOINT: recorder.url,
     };
-    // Of the sources: a release is a few bundles.
+    // Runs from the sources: a release is a few bundles.
     const place = new Home(join(folder.path, "off"), env, AGENT_SOURCES_LAUNCHER);
     await place.configure(EMBEDDED);
     const running = await started(place);

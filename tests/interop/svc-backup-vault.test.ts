@@ -106,7 +106,7 @@ describe("svc backup of Vault, and svc restore", { timeout: 300_000 }, () => {
     const revoked = await mint(service, known.session);
     known.revoked = revoked.token;
     const output = await succeed(["backup", "-o", file], original);
-    assert.match(output, /users: 1/);
+    assert.match(output, /saved 1 user,/);
     await call(service, "DELETE", `/api/tokens/${revoked.id}`, known.session);
     await service.stop();
   });
@@ -200,14 +200,14 @@ it("a killed restore leaves a place that nothing starts with, and is repeated", 
   child.kill("SIGKILL");
   await ended;
   assert.match(await formOf(target), /restore_has_not_ended/);
+  // The killed one keeps others from the database for some seconds.
+  const early = await command(["restore", file, "--keep-tokens"], target);
+  assert.match(early.stderr, /another restore uses the database/);
   for (const args of [["serve"], ["migrate", "up"], ["backup", "-o", join(folder.path, "half.age")]]) {
     const refused = await command(args, target);
     assert.equal(refused.code, 1, refused.stdout);
     assert.match(refused.stderr, /a restore did not end[^]*svc restore/);
   }
-  // The killed one keeps others from the database for some seconds.
-  const early = await command(["restore", file, "--keep-tokens"], target);
-  assert.match(early.stderr, /another restore uses the database/);
   await until(async () => (await command(["restore", file, "--keep-tokens"], target)).code === 0);
   const names = await namesBelow(tokens);
   assert.equal(names.length, KILLED_TOKENS);
