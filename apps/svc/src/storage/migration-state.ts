@@ -32,7 +32,11 @@ export function refuseAhead(state: MigrationState): void {
   throw new SvcError(
     "database_ahead",
     `The database was migrated by a newer version of this program (unknown: ${unusable(state).join(", ")})`,
-    { hint: "Start that version, or restore a backup from before the migration." },
+    {
+      hint:
+        "Start that version, or restore a backup from before the upgrade into an empty database: " +
+        "move the file of SQLite away, or use a new database of Postgres or another vault.prefix.",
+    },
   );
 }
 
