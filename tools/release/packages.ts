@@ -100,7 +100,7 @@ async function packageContents(parts: PackageParts, folder: string): Promise<Ent
       }
     }
   }
-  for (const file of await markdownFiles(name)) await add(`${doc}/${basename(file)}`, await readFile(file));
+  for (const file of await guideFiles(name)) await add(`${doc}/${file}`, await readFile(join(ROOT, file)));
   for (const { from, to } of await unitFiles(name)) await add(to, await readFile(from));
   if (name === "svc") {
     const mode = { mode: 0o640, mtime: new Date(epoch * 1000).toISOString() };
@@ -123,11 +123,21 @@ function completionFolder(path: string): string {
     : "/usr/share/fish/vendor_completions.d";
 }
 
-/** The guide of a program. */
-async function markdownFiles(name: string): Promise<string[]> {
-  const folder = join(ROOT, "docs", name);
-  const pages = (await readdir(folder)).toSorted().map((file) => join(folder, file));
-  return [join(ROOT, "docs", `${name}.md`), ...pages];
+/** Pages that both programs need beside their own. */
+const COMMON_PAGES = ["install.md", "glossary.md", "known-gaps.md", "threat-model.md"];
+const SVC_FILES = [
+  "docs/administrator-guide.md",
+  "docs/object-stores.md",
+  "docs/scale.md",
+  "deploy/prometheus/svc.rules.yaml",
+  "deploy/grafana/svc.json",
+];
+
+/** Files of a program's guide, relative to the repository. Packages keep these names, so that links between pages work. */
+async function guideFiles(name: "svc" | "agent"): Promise<string[]> {
+  const pages = (await readdir(join(ROOT, "docs", name))).toSorted().map((file) => `docs/${name}/${file}`);
+  const common = [`${name}.md`, ...COMMON_PAGES].map((file) => `docs/${file}`);
+  return [...common, ...(name === "svc" ? SVC_FILES : ["docs/agent-config.schema.json"]), ...pages];
 }
 
 /** Units of systemd: those of the system are svc's, those of users are agent's. */
