@@ -145,7 +145,9 @@ describe("a server certificate that is wrong", () => {
   it("files stay, status names the fault, and sync recovers without a restart", async () => {
     const place = await home("https://unused.example");
     const made = await Promise.all(
-      ["right", "wrong"].map((file) => makeCertificate(place.path, ["IP:127.0.0.1"], { file })),
+      ["right", "wrong"].map((file) =>
+        makeCertificate(place.path, ["IP:127.0.0.1"], { file, subject: file }),
+      ),
     );
     const [right = { key: "", cert: "" }, wrong = right] = made;
     const server = createServer(right, (incoming, outgoing) => {
@@ -159,7 +161,7 @@ describe("a server certificate that is wrong", () => {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
-    await place.configure(`store: {address: "https://127.0.0.1:${port}", ca_cert: ~/right.pem, username: ada}
+    await place.configure(`store: {address: "https://127.0.0.1:${port}", ca_cert: ~/right.crt, username: ada}
 web: {enabled: true, listen: "127.0.0.1:0"}
 ${RULES}`);
     await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
