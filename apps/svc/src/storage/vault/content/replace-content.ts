@@ -52,6 +52,8 @@ const RESTORE_LEASE = "restore";
 /** A restore that was ended keeps others from the database for so long. A slow request to Vault must be shorter. */
 const LEASE_MS = 15_000;
 const RENEW_MS = 5000;
+/** An instance that has just read the form reports itself after a second. */
+const FIRST_REPORT_MS = 2000;
 /** Characters of the audit records of one document. Vault takes some 500 KB at least. */
 const MAX_AUDIT_CHARACTERS = 128 * 1024;
 
@@ -94,10 +96,12 @@ export async function replaceVaultContent(
     throw inUse(`Another restore writes, or was ended less than ${LEASE_MS / 1000} seconds ago.`);
   try {
     const deleted = await refuseVaultReplacement(kv, content.replace);
-    await kv.change<FormDocument>(FORM, () => ({ applied: [RESTORING] }));
     const renew = async (): Promise<void> => {
       if (!(await leases.renew(lease, LEASE_MS))) throw inUse("Another restore began. Run it again.");
     };
+    // The count of a large database may outlast the lease.
+    await renew();
+    await mark(kv);
     const restore = new VaultRestore(kv, content, { box, renew });
     await restore.write();
     await restore.removeOthers();
@@ -108,6 +112,22 @@ export async function replaceVaultContent(
     return { deleted, revocations: restore.revocations, validTokens: restore.validTokens };
   } finally {
     await leases.release(lease);
+  }
+}
+
+/** Keeps all programs from starting with the database, and makes sure that none has started since the first look. */
+async function mark(kv: VaultKv): Promise<void> {
+  let former: FormDocument = { applied: [] };
+  await kv.change<FormDocument>(FORM, (form) => {
+    former = form ?? former;
+    return { applied: [RESTORING] };
+  });
+  try {
+    await systemClock.sleep(FIRST_REPORT_MS);
+    await refuseRunningInstances(vaultInstances(kv));
+  } catch (error) {
+    await kv.change<FormDocument>(FORM, () => former);
+    throw error;
   }
 }
 
