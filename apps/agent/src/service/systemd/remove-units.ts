@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { ifExists } from "@devplat/base";
 import { removeGenerated, removeUnfinished } from "../generated-file.ts";
 import type { ChangeReport, FileReport } from "../service.ts";
-import { SERVICE_UNIT, UNIT_NAMES } from "./unit-files.ts";
+import { SERVICE_UNIT, stopCalls, UNIT_NAMES } from "./unit-files.ts";
 import { isActive, type UserManager } from "./user-manager.ts";
 
 /** Folders with the links that `systemctl enable` makes for these units. */
@@ -19,7 +19,7 @@ export async function removeUnits(user: UserManager, folder: string, dryRun: boo
   const actions: string[] = [];
   if (active.length > 0) {
     actions.push(`stopped ${active.join(", ")}`);
-    if (!dryRun) await user.must("stop", ...active);
+    if (!dryRun) for (const call of stopCalls(active)) await user.must(...call);
   }
   if (enabled.length > 0) {
     actions.push(`disabled ${enabled.join(", ")}`);

@@ -25,6 +25,7 @@ import {
   PACKAGED_PROGRAM,
   SERVICE_UNIT,
   SOCKET_UNITS,
+  stopCalls,
   UNIT_NAMES,
   unitTexts,
 } from "./unit-files.ts";
@@ -217,9 +218,9 @@ export class SystemdService implements Service {
     if (disable.length > 0) await act(`disabled ${disable.join(", ")}`, ["disable", "--now", ...disable]);
     if (enable.length > 0) await act(`enabled ${enable.join(", ")}`, ["enable", ...enable]);
     // With an active socket, a client could start the daemon before the other sockets are open.
-    const stop = ["stop", ...wanted, SERVICE_UNIT, MOUNT_UNIT];
+    const stop = stopCalls([...wanted, SERVICE_UNIT, MOUNT_UNIT]);
     const start = ["start", ...wanted, SERVICE_UNIT];
-    if (needsStop) await act(`restarted ${SERVICE_UNIT}`, stop, start);
+    if (needsStop) await act(`restarted ${SERVICE_UNIT}`, ...stop, start);
     else if (missing.length > 0 || service.ActiveState !== "active") {
       const started = [...missing, ...(service.ActiveState === "active" ? [] : [SERVICE_UNIT])];
       if (!dryRun) await this.#user.run("reset-failed", SERVICE_UNIT);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { isUnedited } from "../generated-file.ts";
 import { exitText } from "./exit-text.ts";
-import { commandLine, UNIT_NAMES, unitTexts } from "./unit-files.ts";
+import { commandLine, stopCalls, UNIT_NAMES, unitTexts } from "./unit-files.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../../../deploy/systemd/user");
 
@@ -45,6 +45,21 @@ describe("units for systemd", () => {
       assert.throws(() => commandLine([path]), { code: "service_refused" });
     });
   }
+
+  it("refuses a line break in an argument and in a variable, which would begin a new setting", () => {
+    const refused = { code: "service_refused" };
+    assert.throws(() => commandLine(["/usr/bin/node", "/a\nExecStartPre=/b"]), refused);
+    assert.throws(() => unitTexts(["/usr/bin/agent"], { AGENT_NODE: "/a\nExecStartPre=/b" }), refused);
+  });
+
+  it("the mount helper stops last: the daemon needs it to unmount", () => {
+    const names = ["agent-mount.socket", "agent-api.socket", "agent.service", "agent-mount.service"];
+    assert.deepEqual(stopCalls(names), [
+      ["stop", "agent-api.socket", "agent.service"],
+      ["stop", "agent-mount.socket", "agent-mount.service"],
+    ]);
+    assert.deepEqual(stopCalls(["agent.service"]), [["stop", "agent.service"]]);
+  });
 
   const exits: [result: string, code: string, status: string, text: string | null][] = [
     ["success", "0", "0", null],

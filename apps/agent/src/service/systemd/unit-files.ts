@@ -28,6 +28,16 @@ const UNIT_FILES: ReadonlyMap<string, URL> = new Map([
   [SOCKET_UNITS.docker, new URL("../../../../../deploy/systemd/user/agent-docker.socket", import.meta.url)],
 ]);
 
+/**
+ * Arguments of `systemctl stop` for these units, call by call. The daemon needs the mount helper to unmount, so that stops last.
+ */
+export function stopCalls(names: readonly string[]): readonly (readonly string[])[] {
+  const isHelper = (name: string): boolean => name === SOCKET_UNITS.mount || name === MOUNT_UNIT;
+  return [names.filter((name) => !isHelper(name)), names.filter(isHelper)]
+    .filter((some) => some.length > 0)
+    .map((some) => ["stop", ...some]);
+}
+
 /** Names of all units. */
 export const UNIT_NAMES: readonly string[] = [...UNIT_FILES.keys()];
 
@@ -64,6 +74,9 @@ export function unitTexts(
   return texts;
 }
 
+// eslint-disable-next-line no-control-regex -- a line break would begin a new setting
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
 /** Characters that systemd refuses in the path of a program, however they are quoted (string_is_safe in its sources). */
 // eslint-disable-next-line no-control-regex -- control characters are what is looked for
 const UNUSABLE = /[\u0000-\u001f\u007f"'\\]/;
@@ -82,6 +95,12 @@ export function commandLine([path = "", ...args]: readonly string[]): string {
 
 /** A word in quotes, if it needs them, without specifiers (systemd.syntax(7), "Quoting"). */
 function quoted(word: string): string {
+  if (CONTROL.test(word)) {
+    throw serviceRefused(
+      `Cannot make a service with ${JSON.stringify(word)}: it has control characters`,
+      "Put the program into another folder, and run it from there.",
+    );
+  }
   const escaped = word.replaceAll("%", "%%");
   if (/^[\w@%+=:,./-]+$/.test(escaped)) return escaped;
   return `"${escaped.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
