@@ -11,7 +11,8 @@ esac
 for manager in $(systemctl list-units --plain --no-legend --state=active --type=service "user@*.service" | cut -d" " -f1); do
   user=${manager#user@}
   user=${user%.service}
-  systemctl --user --machine="$user@.host" daemon-reload >/dev/null 2>&1 || continue
-  systemctl --user --machine="$user@.host" try-restart agent.service ||
+  # A unit of this user may not hold up the package manager.
+  timeout 120 systemctl --user --machine="$user@.host" daemon-reload >/dev/null 2>&1 || continue
+  timeout 120 systemctl --user --machine="$user@.host" try-restart agent.service ||
     echo "agent: the daemon of user $user does not start with this version. The reason: journalctl --user -u agent" >&2
 done

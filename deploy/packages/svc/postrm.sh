@@ -3,11 +3,14 @@
 set -e
 
 if [ "${1:-}" = purge ]; then
-  rm -rf /var/lib/svc /var/cache/svc
   rm -f /etc/svc/svc.yaml /etc/svc/svc.yaml.new /etc/svc/svc.env /etc/svc/svc.env.new
   rmdir /etc/svc 2>/dev/null || true
   for unit in svc.service svc.socket svc-metrics.socket; do
     rm -f /etc/systemd/system/*.wants/"$unit"
+  done
+  # A mount point cannot be removed. Its content is.
+  for folder in /var/lib/svc /var/cache/svc; do
+    rm -rf "$folder" || echo "svc: $folder is left" >&2
   done
 fi
 if [ -d /run/systemd/system ]; then
