@@ -123,7 +123,7 @@ function completionFolder(path: string): string {
     : "/usr/share/fish/vendor_completions.d";
 }
 
-/** Pages that both programs need beside their own. */
+/** Pages that both programs need next to their own. */
 const COMMON_PAGES = ["install.md", "glossary.md", "known-gaps.md", "threat-model.md"];
 const SVC_FILES = [
   "docs/administrator-guide.md",

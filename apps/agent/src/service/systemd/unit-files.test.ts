@@ -46,7 +46,7 @@ describe("units for systemd", () => {
     });
   }
 
-  it("refuses a line break in an argument and in a variable, which would begin a new setting", () => {
+  it("refuses a line break in an argument and in a variable", () => {
     const refused = { code: "service_refused" };
     assert.throws(() => commandLine(["/usr/bin/node", "/a\nExecStartPre=/b"]), refused);
     assert.throws(() => unitTexts(["/usr/bin/agent"], { AGENT_NODE: "/a\nExecStartPre=/b" }), refused);
