@@ -197,6 +197,9 @@ describe("PeerPool", () => {
   it("a command gets the token once its user allows it, and asks other peers first", async () => {
     const laptop = await peer("daemon.laptop.sock", 503, pending);
     await peer("daemon.other.sock", 200, lends("other"));
+    // The newest socket is asked first: the one that has to wait.
+    const newest = new Date(Date.now() + 60_000);
+    await utimes(join(home, ".ssh/daemon.laptop.sock"), newest, newest);
     const command = pool(undefined, true);
     const found: string[] = [];
     for await (const each of command.subject.borrow(new AbortController().signal)) {
