@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { TEMPORARY_SUFFIX, writeAtomically } from "./index.ts";
+import { TEMPORARY_SUFFIX, removeLeftovers, temporaryPath, writeAtomically } from "./index.ts";
 
 describe("writeAtomically", () => {
   let folder: string;
@@ -67,6 +67,27 @@ describe("writeAtomically", () => {
       await closed;
       const seen = await readFile(path, "utf8");
       assert.ok(contents.includes(seen), `round ${round}: ${seen.length} bytes, neither old nor new`);
+    }
+    await removeLeftovers([path]);
+    assert.deepEqual(
+      (await readdir(folder)).filter((name) => name.startsWith(".killed.")),
+      [],
+    );
+  });
+});
+
+describe("removeLeftovers", () => {
+  it("removes temporary files of the given files, and nothing else", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "base-leftovers-"));
+    try {
+      const [file, longer] = [join(folder, "f"), join(folder, "f.service")];
+      const others = [".f.xyz.aside~", ".g.0123456789ab.aside~", "f", ".f.0123456789ab"];
+      for (const name of others) await writeFile(join(folder, name), "x");
+      for (const path of [temporaryPath(file), temporaryPath(longer)]) await writeFile(path, "x");
+      await removeLeftovers([file, longer, join(folder, "none", "f")]);
+      assert.deepEqual((await readdir(folder)).toSorted(), others.toSorted());
+    } finally {
+      await rm(folder, { recursive: true });
     }
   });
 });

@@ -1,11 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { constants, type BigIntStats } from "node:fs";
-import { open, unlink, type FileHandle } from "node:fs/promises";
+import { open, readdir, unlink, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { renameOver } from "./system/rename-over.ts";
 
 /** Suffix of the temporary files of this module. By it, leftovers of a crash are found and removed. */
 export const TEMPORARY_SUFFIX = ".aside~";
+/** Length of the random part of a temporary file's name, in bytes. */
+const RANDOM_BYTES = 6;
+const RANDOM = new RegExp(`^[0-9a-f]{${2 * RANDOM_BYTES}}$`);
 
 export interface WriteAtomicallyOptions {
   /** Permission bits of the new file, exactly (the umask does not narrow them). Default 0o600. */
@@ -47,7 +50,31 @@ export async function writeAtomically(
 
 /** A new name in the same folder, for a file that will be renamed to `path`. */
 export function temporaryPath(path: string): string {
-  return join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`);
+  const random = randomBytes(RANDOM_BYTES).toString("hex");
+  return join(dirname(path), `${temporaryPrefix(path)}${random}${TEMPORARY_SUFFIX}`);
+}
+
+/**
+ * Removes the temporary files that a crash has left next to these files. Never rejects. The caller makes sure that no other process
+ * writes them now.
+ */
+export async function removeLeftovers(files: readonly string[]): Promise<void> {
+  for (const [folder, inFolder] of Map.groupBy(files, dirname)) {
+    const names = await readdir(folder).catch(() => []);
+    const prefixes = inFolder.map(temporaryPrefix);
+    for (const name of names) {
+      if (!name.endsWith(TEMPORARY_SUFFIX)) continue;
+      const isOwn = prefixes.some(
+        (prefix) =>
+          name.startsWith(prefix) && RANDOM.test(name.slice(prefix.length, -TEMPORARY_SUFFIX.length)),
+      );
+      if (isOwn) await unlink(join(folder, name)).catch(() => undefined);
+    }
+  }
+}
+
+function temporaryPrefix(path: string): string {
+  return `.${basename(path)}.`;
 }
 
 /** Opens a new file for writing. It fails if the file exists, follows no link, and sets exactly `mode`. */

@@ -10,6 +10,7 @@ export {
   TEMPORARY_SUFFIX,
   temporaryPath,
   createTemporaryFile,
+  removeLeftovers,
   syncFolder,
   writeAtomically,
 } from "./atomic-file.ts";

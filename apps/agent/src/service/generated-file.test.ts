@@ -4,14 +4,7 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { tempFolder, type TempFolder } from "@devplat/testkit";
 import fc from "fast-check";
-import {
-  isUnedited,
-  readGenerated,
-  removeGenerated,
-  removeUnfinished,
-  withMark,
-  writeGenerated,
-} from "./generated-file.ts";
+import { isUnedited, readGenerated, removeGenerated, withMark, writeGenerated } from "./generated-file.ts";
 
 const NOW = { force: false, dryRun: false };
 const marked = (text: string): string => withMark(`[Unit]\n${text}`, "[Unit]\n", (mark) => `# ${mark}.`);
@@ -83,14 +76,5 @@ describe("files that the service commands write", () => {
     assert.equal(await readlink(backup), target);
     assert.equal(await readFile(target, "utf8"), marked("a"));
     assert.equal(await readFile(path, "utf8"), marked("b"));
-  });
-
-  it("unfinished files of a killed run are removed, and no other", async () => {
-    const { folder } = await newFile();
-    for (const name of [".x.service.0123456789ab.aside~", ".y.service.0123456789ab.aside~", "x.service"])
-      await writeFile(join(folder, name), "");
-    await removeUnfinished(folder, ["x.service"]);
-    assert.deepEqual(await readdir(folder), [".y.service.0123456789ab.aside~", "x.service"]);
-    await removeUnfinished(join(folder, "none"), ["x.service"]);
   });
 });

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { copyFile, lstat, mkdir, readdir, readlink, symlink, unlink } from "node:fs/promises";
+import { copyFile, lstat, mkdir, readlink, symlink, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { ifExists, syncFolder, TEMPORARY_SUFFIX, writeAtomically } from "@devplat/base";
+import { ifExists, syncFolder, writeAtomically } from "@devplat/base";
 import { readOwnFile, unwritableFile } from "../agent-files/own-file.ts";
 import { BRAND } from "../brand.ts";
 import type { FileReport } from "./service.ts";
@@ -88,15 +88,6 @@ export async function removeGenerated(path: string, dryRun: boolean): Promise<Fi
     await syncFolder(dirname(path));
   }
   return { path, outcome: "removed" };
-}
-
-/** Removes files that a killed run has left half-written. */
-export async function removeUnfinished(folder: string, names: readonly string[]): Promise<void> {
-  const found = (await ifExists(readdir(folder))) ?? [];
-  for (const name of found) {
-    const isOwn = names.some((each) => name.startsWith(`.${each}.`));
-    if (isOwn && name.endsWith(TEMPORARY_SUFFIX)) await ifExists(unlink(join(folder, name)));
-  }
 }
 
 /** Copies a file or link to a new name next to it. */

@@ -1,3 +1,4 @@
+import { removeLeftovers } from "@devplat/base";
 import { AgentError, publicMessage } from "../errors.ts";
 import type { CycleResult } from "../status.ts";
 import { previewPlan } from "./apply.ts";
@@ -23,7 +24,6 @@ import { iso } from "./rule-state.ts";
 import { valueText } from "./content/value-text.ts";
 import { finishInPlace } from "./target/in-place.ts";
 import { fileSignature } from "../agent-files/file-signature.ts";
-import { removeLeftovers } from "./target/write-target.ts";
 
 export interface CycleOptions {
   /** Failed rules to try although they wait. */

@@ -1,10 +1,10 @@
 import { mkdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ifExists } from "@devplat/base";
+import { ifExists, removeLeftovers } from "@devplat/base";
 import { BRAND } from "../../brand.ts";
 import { lastErrorLine, runTool, type ProgramResult } from "../../platform/run-tool.ts";
-import { readGenerated, removeGenerated, removeUnfinished, writeGenerated } from "../generated-file.ts";
+import { readGenerated, removeGenerated, writeGenerated } from "../generated-file.ts";
 import {
   serviceFailed,
   serviceRefused,
@@ -98,7 +98,7 @@ export class LaunchdService implements Service {
     const wanted = agentPlist({ label: LABEL, command, variables, log: this.#log });
     if (!dryRun) {
       await mkdir(dirname(this.#log), { recursive: true, mode: 0o700 });
-      await removeUnfinished(dirname(this.#path), [`${LABEL}.plist`]);
+      await removeLeftovers([this.#path]);
     }
     const file = await writeGenerated(this.#path, wanted, { force, dryRun });
     const job = await this.#job();
@@ -127,7 +127,7 @@ export class LaunchdService implements Service {
       if (!dryRun) await this.#unload();
     }
     const file = await removeGenerated(this.#path, dryRun);
-    if (!dryRun) await removeUnfinished(dirname(this.#path), [`${LABEL}.plist`]);
+    if (!dryRun) await removeLeftovers([this.#path]);
     const notes =
       file?.outcome === "kept"
         ? [`${this.#path} starts the daemon at the next login. Remove it, or move it away.`]

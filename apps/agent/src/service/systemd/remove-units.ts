@@ -1,7 +1,7 @@
 import { lstat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { ifExists } from "@devplat/base";
-import { removeGenerated, removeUnfinished } from "../generated-file.ts";
+import { ifExists, removeLeftovers } from "@devplat/base";
+import { removeGenerated } from "../generated-file.ts";
 import type { ChangeReport, FileReport } from "../service.ts";
 import { SERVICE_UNIT, stopCalls, UNIT_NAMES } from "./unit-files.ts";
 import { isActive, type UserManager } from "./user-manager.ts";
@@ -34,7 +34,7 @@ export async function removeUnits(user: UserManager, folder: string, dryRun: boo
     const file = await removeGenerated(join(folder, name), dryRun);
     if (file !== undefined) files.push(file);
   }
-  if (!dryRun) await removeUnfinished(folder, UNIT_NAMES);
+  if (!dryRun) await removeLeftovers(UNIT_NAMES.map((name) => join(folder, name)));
   if (!dryRun && (actions.length > 0 || files.some(({ outcome }) => outcome === "removed"))) {
     await user.must("daemon-reload");
     await user.run("reset-failed", SERVICE_UNIT);

@@ -1,9 +1,9 @@
 import { readlink, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { exists, ifExists, systemCode } from "@devplat/base";
+import { exists, ifExists, removeLeftovers, systemCode } from "@devplat/base";
 import { findPlaces, type Places } from "../../agent-files/places.ts";
 import { BRAND } from "../../brand.ts";
-import { readGenerated, removeGenerated, removeUnfinished, writeGenerated } from "../generated-file.ts";
+import { readGenerated, removeGenerated, writeGenerated } from "../generated-file.ts";
 import { readLingering } from "../lingering.ts";
 import {
   serviceFailed,
@@ -168,7 +168,7 @@ export class SystemdService implements Service {
 
   async #writeFiles({ command, variables, force, dryRun }: InstallPlan): Promise<FileReport[]> {
     const packaged = await packagedFolder(await this.#user.unitPath(), this.#folder, this.#environment);
-    if (!dryRun) await removeUnfinished(this.#folder, UNIT_NAMES);
+    if (!dryRun) await removeLeftovers(UNIT_NAMES.map((name) => join(this.#folder, name)));
     const files: FileReport[] = [];
     if (packaged !== undefined) {
       for (const name of UNIT_NAMES) {

@@ -20,7 +20,7 @@ import { findPlaces } from "../../agent-files/places.ts";
 import { InPlaceJournal, finishInPlace } from "./in-place.ts";
 import { WriterLock } from "../lock.ts";
 import { TargetPolicy } from "./target-policy.ts";
-import { removeLeftovers, writeTarget, type Merge, type WriteResult } from "./write-target.ts";
+import { writeTarget, type Merge, type WriteResult } from "./write-target.ts";
 
 let home = "";
 let file = "";
@@ -185,16 +185,6 @@ describe("a file that cannot be renamed over", () => {
     assert.deepEqual([await readFile(file, "utf8"), (await stat(file)).ino], ["ours\n", ino]);
     assert.deepEqual(await readdir(join(home, ".local/state/daemon/in-place")), [], "the copy aside is gone");
     assert.deepEqual((await readdir(home)).toSorted(), [".local", "f"]);
-  });
-});
-
-describe("leftovers of a crash", () => {
-  it("are removed, and nothing else", async () => {
-    const ours = ".f.0123456789ab.aside~";
-    const others = [".f.xyz.aside~", ".g.0123456789ab.aside~", "f", ".f.0123456789ab"];
-    for (const name of [ours, ...others]) await writeFile(join(home, name), "x");
-    await removeLeftovers([file]);
-    assert.deepEqual((await readdir(home)).toSorted(), others.toSorted());
   });
 });
 

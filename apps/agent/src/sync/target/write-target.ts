@@ -1,8 +1,8 @@
-import { TEMPORARY_SUFFIX, temporaryPath, createTemporaryFile, syncFolder, systemCode } from "@devplat/base";
+import { temporaryPath, createTemporaryFile, syncFolder, systemCode } from "@devplat/base";
 import { isHeldOpen } from "@devplat/base/rename-over";
 import { constants, linkSync, renameSync, statSync, type Stats } from "node:fs";
-import { chmod, mkdir, open, readFile, readdir, unlink } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { chmod, mkdir, open, readFile, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
 import { AgentError } from "../../errors.ts";
 import { writeInPlace, type InPlaceJournal } from "./in-place.ts";
 import { fileSignature, signatureOf } from "../../agent-files/file-signature.ts";
@@ -62,21 +62,6 @@ export async function writeTarget(request: WriteRequest, journal: InPlaceJournal
       cause: error,
       remedy: "retry",
     });
-  }
-}
-
-/** Removes temporary files that a crash has left next to these files. Only the holder of the writer lock may call it. */
-export async function removeLeftovers(files: readonly string[]): Promise<void> {
-  const byFolder = Map.groupBy(files, dirname);
-  for (const [folder, inFolder] of byFolder) {
-    const names = await readdir(folder).catch(() => []);
-    const prefixes = inFolder.map((file) => `.${basename(file)}.`);
-    for (const name of names) {
-      if (!name.endsWith(TEMPORARY_SUFFIX)) continue;
-      const prefix = prefixes.find((candidate) => name.startsWith(candidate));
-      const random = prefix === undefined ? "" : name.slice(prefix.length, -TEMPORARY_SUFFIX.length);
-      if (/^[0-9a-f]{12}$/.test(random)) await unlink(join(folder, name)).catch(() => undefined);
-    }
   }
 }
 
