@@ -86,6 +86,7 @@ export {
   giteaProgram,
   onPath,
   opensshRegressFolder,
+  otelcolProgram,
   peerCache,
   pinsKey,
   promtoolProgram,
