@@ -1,5 +1,6 @@
 import { chmod, chown } from "node:fs/promises";
 import { join } from "node:path";
+import { makeCertificate } from "./certificate.ts";
 import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
 import { postgresFolder } from "./peer-programs.ts";
@@ -55,7 +56,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const folder = await tempFolder("postgres");
   const data = join(folder.path, "data");
   const switched = process.getuid?.() === 0;
-  if (switched) await handOver(folder.path);
+  if (switched) {
+    await handOver(folder.path);
+    await chmod(folder.path, 0o700);
+  }
   const as = (args: readonly string[]): [string, string[]] =>
     switched ? ["setpriv", [...SWITCH_USER, ...args]] : [args[0] ?? "", args.slice(1)];
   // PG* variables of the user would change what the programs do.
@@ -77,7 +81,11 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     await folder.remove();
     throw TestkitError.failed("Postgres", `initdb ended with ${made.code}: ${made.stderr}`);
   }
-  const caFile = options.tls === true ? await makeCertificate(folder.path, as, env) : undefined;
+  const certificate = options.tls === true ? await makeCertificate(folder.path, ["IP:127.0.0.1"]) : undefined;
+  if (certificate !== undefined && switched) {
+    // The server refuses a key that belongs to another user.
+    for (const file of [certificate.certFile, certificate.keyFile]) await handOver(file);
+  }
   let port = 0;
   const start = (choose: () => Promise<number>): Promise<Peer> =>
     startPeer("Postgres", async () => {
@@ -91,10 +99,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
         full_page_writes: "off",
         max_connections: 50,
         shared_buffers: "16MB",
-        ...(caFile !== undefined && {
+        ...(certificate !== undefined && {
           ssl: "on",
-          ssl_cert_file: caFile,
-          ssl_key_file: caFile.replace(/crt$/, "key"),
+          ssl_cert_file: certificate.certFile,
+          ssl_key_file: certificate.keyFile,
         }),
       };
       const [command, args] = as([
@@ -118,7 +126,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     get pid() {
       return peer.pid;
     },
-    caFile,
+    caFile: certificate?.certFile,
     async createDatabase() {
       const name = `test_${++databases}`;
       const done = await run(
@@ -164,33 +172,10 @@ async function signalServer(pid: number, signal: NodeJS.Signals): Promise<void> 
   for (const line of stdout.split("\n").filter((each) => each.trim() !== "")) send(Number(line));
 }
 
-/** Made as the user of the server, who alone may read the key. */
-async function makeCertificate(
-  folder: string,
-  as: (args: readonly string[]) => [string, string[]],
-  env: NodeJS.ProcessEnv,
-): Promise<string> {
-  const path = join(folder, "server.crt");
-  const made = await run(
-    ...as([
-      "openssl",
-      ..."req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=postgres".split(" "),
-      ..."-addext subjectAltName=IP:127.0.0.1".split(" "),
-      "-keyout",
-      join(folder, "server.key"),
-      "-out",
-      path,
-    ]),
-    { env, cwd: folder },
-  );
-  if (made.code !== 0) throw TestkitError.failed("openssl", `it ended with ${made.code}: ${made.stderr}`);
-  return path;
-}
-
+/** Makes the server's user the owner. */
 async function handOver(path: string): Promise<void> {
   const ids = await Promise.all(["-u", "-g"].map((flag) => run("id", [flag, SERVER_USER])));
   const [uid, gid] = ids.map(({ code, stdout }) => (code === 0 ? Number(stdout) : undefined));
   if (uid === undefined || gid === undefined) throw TestkitError.missing("the user `postgres`");
   await chown(path, uid, gid);
-  await chmod(path, 0o700);
 }
