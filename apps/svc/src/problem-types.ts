@@ -34,6 +34,11 @@ const OPERATION_PROBLEMS = {
     title: "The database cannot be opened or queried.",
     hint: "Try again in a few seconds. If it goes on, tell the administrator: the log of the service has the reason.",
   },
+  database_contention: {
+    status: 503,
+    title: "Too many instances change the same record of the database concurrently.",
+    hint: "Try again in a few seconds.",
+  },
 } as const satisfies ProblemTypes;
 
 /** Errors of the HTTP exchange itself. */

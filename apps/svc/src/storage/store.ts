@@ -153,9 +153,9 @@ export interface OneTimeRecord {
 }
 
 /**
- * Data that the service keeps. Every method may throw SvcError `database_unavailable` (remedy `retry`), and no other
- * code than those named. A write that has resolved survives a crash of the process. `undefined` and `false` mean "not there";
- * they are never errors.
+ * Data that the service keeps. Every method may throw SvcError `database_unavailable`, or `database_contention` if others
+ * change the same record (both with remedy `retry`), and no other code than those named. A write that has resolved survives
+ * a crash of the process. `undefined` and `false` mean "not there"; they are never errors.
  */
 export interface Store {
   readonly cachedRepositories: CachedRepositoryStore;

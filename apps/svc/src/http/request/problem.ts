@@ -22,11 +22,14 @@ export class ProblemError extends Error {
   }
 }
 
-/** The bounds on tries count in minutes. */
-const RETRY_AFTER_SECONDS = "60";
-
 /** Seconds after which a client may try again while the database is away: a restart of one takes a few. */
 export const DATABASE_RETRY_SECONDS = "5";
+
+/** Seconds after which a client may try again, by the code of the error. The limits on tries count in minutes. */
+const RETRY_AFTER_SECONDS: Partial<Record<string, string>> = {
+  too_many_requests: "60",
+  database_contention: DATABASE_RETRY_SECONDS,
+};
 
 /** Problem while the database is away. The reason is for the log: it may name servers that callers do not know. */
 const DATABASE_AWAY: Problem = {
@@ -41,12 +44,13 @@ export function problemOf(error: unknown): Problem | undefined {
   if (!(error instanceof SvcError) || !isOperationProblem(error.code)) return undefined;
   const { code, message: detail, hint } = error;
   if (code === "database_unavailable") return DATABASE_AWAY;
+  const retryAfter = RETRY_AFTER_SECONDS[code];
   return {
     code,
     detail,
     hint,
     ...(error instanceof FieldError ? { errors: error.faults } : {}),
-    ...(code === "too_many_requests" ? { headers: { "Retry-After": RETRY_AFTER_SECONDS } } : {}),
+    ...(retryAfter === undefined ? {} : { headers: { "Retry-After": retryAfter } }),
   };
 }
 

@@ -125,6 +125,7 @@ export class VaultKv {
    *
    * @param change gives the new value, or undefined to leave it as it is; undefined in means not there
    * @returns what is stored now
+   * @throws SvcError `database_contention`: others changed it each time
    */
   async change<T>(
     path: string,
@@ -137,7 +138,7 @@ export class VaultKv {
       if (await this.write(path, value, stored?.version ?? 0)) return value;
       await sleep(Math.random() * MAX_PAUSE_MS);
     }
-    throw new SvcError("database_unavailable", "Vault: too many instances change a record concurrently", {
+    throw new SvcError("database_contention", "Vault: too many instances change a record concurrently", {
       remedy: "retry",
     });
   }

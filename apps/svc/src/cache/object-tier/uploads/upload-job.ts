@@ -27,8 +27,9 @@ export interface UploadKind {
    * subject is gone is complete.
    *
    * @param signal fires when the repository is purged, or the service stops
-   * @throws ObjectStoreError, or SvcError `database_unavailable`: all jobs wait, and this one is repeated. Another error: only this job waits, and as a
-   *   rule it is given up after several tries
+   * @throws ObjectStoreError, or SvcError `database_unavailable`: all jobs wait, and this one is repeated. SvcError
+   *   `database_contention`: only this job waits, and is repeated. Another error: only this job waits, and as a rule it is
+   *   given up after several tries
    */
   run(job: UploadJob, signal: AbortSignal): Promise<void>;
 }

@@ -228,6 +228,20 @@ describe("UploadQueue", () => {
     assert.ok(Math.max(...waits) <= 36_000, String(waits));
   });
 
+  it("only the job whose record is contested waits, and it is not given up", async () => {
+    let tries = 0;
+    fault = ({ subject }) => {
+      if (subject === "a" && ++tries < 20) throw new SvcError("database_contention", "others change it");
+    };
+    const queue = open({}, quickClock());
+    queue.add(response("a"));
+    for (const subject of ["b", "c", "d"]) queue.add(response(subject));
+    start(queue);
+    await until(() => queue.figures().jobs === 0);
+    assert.deepEqual(done, ["b", "c", "d", "a"]);
+    assert.equal(tries, 20);
+  });
+
   it("gives up a job that fails although the store works, and runs the others", async () => {
     let tries = 0;
     fault = ({ subject }) => {

@@ -224,7 +224,7 @@ export class UploadQueue {
       this.#changed.notify();
       return;
     }
-    const isKept = this.#kinds.get(entry.job.kind)?.isNeverGivenUp === true;
+    const isKept = this.#kinds.get(entry.job.kind)?.isNeverGivenUp === true || isContention(error);
     if (++entry.failures >= MAX_TRIES && !isKept) return this.#leave(entry);
     entry.notBefore = now + backoffMs(entry.failures, BACKOFF);
   }
@@ -261,6 +261,11 @@ export class UploadQueue {
       faults.once({ id: job.id }, error, "the list of uploads cannot be written");
     });
   }
+}
+
+/** Whether other instances changed the same record of the database. This says nothing about the job, nor about other jobs. */
+function isContention(error: unknown): boolean {
+  return error instanceof SvcError && error.code === "database_contention";
 }
 
 /** Whether the store or the database is at fault. Then all jobs would fail, and a job must not be given up for it. */
