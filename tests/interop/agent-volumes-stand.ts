@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync } from "node:fs";
 import { chown, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { isProcess } from "@devplat/base/process-signal";
 import {
   AGENT_LAUNCHER,
   run,
@@ -92,7 +93,7 @@ export class VolumesStand {
   async kill(): Promise<void> {
     const pid = this.agent.pid ?? assert.fail();
     process.kill(pid, "SIGKILL");
-    await until(() => !isAlive(pid));
+    await until(() => !isProcess(pid));
     this.#agent = undefined;
   }
 
@@ -156,14 +157,5 @@ export class VolumesStand {
 
   put(key: string, ...fields: string[]): Promise<string> {
     return this.home.ok("secrets", "put", key, "--no-wait", ...fields);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
   }
 }

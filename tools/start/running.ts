@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isProcess } from "@devplat/base/process-signal";
 
 /** Content of `data/running.json`, which exists while `npm start` runs. */
 interface Running {
@@ -11,7 +12,7 @@ interface Running {
 export async function runningStart(data: string): Promise<Running | undefined> {
   try {
     const running = JSON.parse(await readFile(fileIn(data), "utf8")) as Running;
-    process.kill(running.pid, 0);
+    if (!isProcess(running.pid)) return undefined;
     const answers = await Promise.all(running.urls.map((url) => fetch(url).catch(() => undefined)));
     for (const answer of answers) await answer?.body?.cancel();
     return answers.some((answer) => answer !== undefined) ? running : undefined;

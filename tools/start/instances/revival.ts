@@ -1,5 +1,5 @@
 import { setInterval as every } from "node:timers/promises";
-import { signalProcess } from "@devplat/base/process-signal";
+import { isProcess } from "@devplat/base/process-signal";
 
 /** Seconds that a shared server stays away after its end, so that its outage can be observed. */
 export const REVIVAL_SECONDS = 30;
@@ -28,7 +28,7 @@ export async function reviveServers(
   try {
     for await (const _ of every(POLL_MS, undefined, { signal, ref: false })) {
       for (const server of servers) {
-        if (signalProcess(server.pid, 0)) continue;
+        if (isProcess(server.pid)) continue;
         const since = ended.get(server) ?? performance.now();
         if (!ended.has(server)) {
           ended.set(server, since);

@@ -1,13 +1,21 @@
 import type { ChildProcess } from "node:child_process";
 import { systemCode } from "../errors.ts";
 
+/** Whether a process with this id runs, of this user or of another one. */
+export function isProcess(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return systemCode(error) === "EPERM";
+  }
+}
+
 /**
  * Sends a signal to a process.
- * @param signal 0: only looks whether the process is there
  * @returns false if the process has ended
  * @throws system error `EPERM` if the process runs as another user
  */
-export function signalProcess(pid: number, signal: NodeJS.Signals | 0): boolean {
+export function signalProcess(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal);
     return true;

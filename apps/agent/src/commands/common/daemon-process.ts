@@ -1,6 +1,7 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { systemCode, writeAtomically } from "@devplat/base";
+import { writeAtomically } from "@devplat/base";
+import { isProcess } from "@devplat/base/process-signal";
 import { ensureFolder } from "../../agent-files/places.ts";
 import { AgentError } from "../../errors.ts";
 import type { Host } from "../../host.ts";
@@ -51,14 +52,6 @@ export async function runningDaemon(
   if (!(await isDaemonRunning(host))) return undefined;
   if (pid !== undefined && isProcess(pid)) return { pid };
   return (await isDaemonRunning(host, COMMAND_WAIT_MS)) ? { pid: undefined } : undefined;
-}
-
-function isProcess(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return systemCode(error) === "EPERM";
-  }
 }
 
 /** File with the process id of the running daemon, for `agent reload`. It is valid only while the writer lock is held. */

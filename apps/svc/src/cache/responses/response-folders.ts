@@ -151,11 +151,6 @@ async function isOfRunningProcess(file: string): Promise<boolean> {
   const pid = Number(file.split(".").at(-3));
   if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false;
   // Only after a crash: an ordinary start loads less.
-  const { signalProcess } = await import("@devplat/base/process-signal");
-  try {
-    return signalProcess(pid, 0);
-  } catch {
-    // It runs as another user.
-    return true;
-  }
+  const { isProcess } = await import("@devplat/base/process-signal");
+  return isProcess(pid);
 }
