@@ -1,11 +1,11 @@
-import { access, constants, lstat } from "node:fs/promises";
-import { delimiter, isAbsolute, join } from "node:path";
+import { lstat } from "node:fs/promises";
 import { formatProblem } from "@devplat/config";
 import { Findings, type Outcome } from "@devplat/cli";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
+import { canRun } from "../platform/programs.ts";
 import { mountPlaceOf } from "../sync/mounted/mount-place.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
 import { exposedFiles } from "../sync/target/exposed-files.ts";
@@ -90,9 +90,7 @@ async function examine(
     const [program] = rule.run?.command ?? [];
     if (program === undefined) continue;
     await findings.attempt(`command of rule ${rule.name}`, async () =>
-      (await canRun(program, host.environment))
-        ? ""
-        : { fault: "the program is not in PATH or cannot be run" },
+      canRun(program, host.environment) ? "" : { fault: "the program is not in PATH or cannot be run" },
     );
   }
 }
@@ -133,17 +131,4 @@ async function folderFinding(folder: string): Promise<Outcome> {
   if (process.platform === "win32") return "";
   if (found.uid !== process.geteuid?.()) return { fault: "it belongs to another user" };
   return (found.mode & 0o077) === 0 ? "" : { warning: "others can look into it; the next start narrows it" };
-}
-
-async function canRun(program: string, environment: NodeJS.ProcessEnv): Promise<boolean> {
-  const folders =
-    isAbsolute(program) || program.includes("/") ? [""] : (environment["PATH"] ?? "").split(delimiter);
-  for (const folder of folders) {
-    const isThere = await access(join(folder, program), constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (isThere) return true;
-  }
-  return false;
 }

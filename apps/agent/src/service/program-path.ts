@@ -1,11 +1,12 @@
-import { constants } from "node:fs";
-import { access, realpath } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename } from "node:path";
 import { isSea } from "node:sea";
+import { exists } from "@devplat/base";
 import { BRAND } from "../brand.ts";
 import { ownProgram } from "../own-program.ts";
 import type { Platform } from "../platform/platform.ts";
+import { isExecutable } from "../platform/programs.ts";
 import { serviceRefused } from "./service.ts";
 
 /** How a service starts this program. */
@@ -45,7 +46,7 @@ export async function installedProgram(running: RunningProgram): Promise<Install
   for (const path of [...command.slice(0, 1), ...(isSingleFile || script === undefined ? [] : [script])]) {
     const fault = vanishing(path, running);
     if (fault !== undefined) throw refusal(path, fault);
-    if (!(await canRead(path))) throw refusal(path, "it is not there any more");
+    if (!(await exists(path))) throw refusal(path, "it is not there any more");
   }
   // This launcher takes Node from PATH, which is another one in a service.
   const needsNode = name !== undefined && script !== undefined && basename(script) === `${BRAND.command}.cjs`;
@@ -59,7 +60,7 @@ async function launcherOf({ script, platform }: RunningProgram): Promise<string 
   const folder = dirname(script);
   const isRelease = basename(script) === `${BRAND.command}.cjs`;
   const launcher = isRelease ? join(folder, BRAND.command) : join(folder, "../bin", BRAND.command);
-  return (await canRun(launcher)) ? launcher : undefined;
+  return isExecutable(launcher) ? launcher : undefined;
 }
 
 /** Package managers that keep each version in its own folder change such a link, and remove the folder. */
@@ -101,19 +102,5 @@ function refusal(path: string, reason: string): Error {
   return serviceRefused(
     `Cannot make a service of ${path}: ${reason}`,
     `Install a package, or put the program into a folder of yours such as ~/.local/bin, and run it from there.`,
-  );
-}
-
-async function canRun(path: string): Promise<boolean> {
-  return access(path, constants.X_OK).then(
-    () => true,
-    () => false,
-  );
-}
-
-async function canRead(path: string): Promise<boolean> {
-  return access(path, constants.R_OK).then(
-    () => true,
-    () => false,
   );
 }

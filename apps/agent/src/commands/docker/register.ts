@@ -1,13 +1,14 @@
 import { chown, lstat, mkdir, readFile, stat } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
-import { exists, systemCode, writeAtomically } from "@devplat/base";
+import { dirname } from "node:path";
+import { systemCode, writeAtomically } from "@devplat/base";
 import { flagOf, printResult } from "@devplat/cli";
 import { printLine, visible } from "@devplat/base/terminal";
 import { volumePlaces } from "../../assemble/volume-places.ts";
 import { BRAND } from "../../brand.ts";
 import { AgentError } from "../../errors.ts";
 import type { Host } from "../../host.ts";
-import { readLingering } from "../../service/lingering.ts";
+import { canRun } from "../../platform/programs.ts";
+import { readLingering } from "../../service/systemd/lingering.ts";
 import { registrationPlaces, type RegistrationPlace } from "../../surfaces/volumes/engine/engine-places.ts";
 import { readRegistration } from "../../surfaces/volumes/engine/registration.ts";
 import type { RunCommand } from "../common/command.ts";
@@ -30,11 +31,7 @@ export const register: RunCommand = async (invocation) => {
   const isSystem = flagOf(options, "system");
   const { socket } = volumePlaces(host.places, config);
   if (isSystem) await checkLingering(socket, host.environment);
-  const wanted = await wantedPlaces(
-    registrationPlaces(socket, host.places.home, host.environment),
-    isSystem,
-    host,
-  );
+  const wanted = wantedPlaces(registrationPlaces(socket, host.places.home, host.environment), isSystem, host);
   const plan: { readonly place: RegistrationPlace; readonly state: string }[] = [];
   for (const place of wanted) plan.push({ place, state: (await readRegistration(place)).state });
   for (const { place, state } of plan) {
@@ -85,14 +82,12 @@ async function checkLingering(socket: string, environment: NodeJS.ProcessEnv): P
 }
 
 /** Docker's file, and Podman's if there is a Podman. */
-async function wantedPlaces(
+function wantedPlaces(
   places: readonly RegistrationPlace[],
   isSystem: boolean,
   { environment }: Pick<Host, "environment">,
-): Promise<readonly RegistrationPlace[]> {
-  const folders = (environment["PATH"] ?? "").split(delimiter);
-  const found = await Promise.all(folders.map((folder) => exists(join(folder, "podman"))));
-  const hasPodman = found.includes(true);
+): readonly RegistrationPlace[] {
+  const hasPodman = canRun("podman", environment);
   return places.filter(
     (place) => place.isSystem === isSystem && (hasPodman || place.engine.startsWith("docker")),
   );

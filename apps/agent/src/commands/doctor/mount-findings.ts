@@ -1,10 +1,10 @@
 import { open } from "node:fs/promises";
-import { delimiter, join } from "node:path";
 import { exists, systemCode } from "@devplat/base";
 import type { Findings } from "@devplat/cli";
 import { BRAND } from "../../brand.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Host } from "../../host.ts";
+import { canRun } from "../../platform/programs.ts";
 import { isAnswering } from "../../surfaces/listening/socket-place.ts";
 import { readDaemonStatus } from "../../surfaces/socket/daemon-status.ts";
 import { isMounted, mountHelperSocket, mountpointOf } from "../../surfaces/mount/mount-status.ts";
@@ -31,11 +31,9 @@ export async function examineMount(host: Host, { config }: LoadedConfig, finding
     }
   });
   if (process.geteuid?.() !== 0)
-    await findings.attempt("fusermount3", async () => {
-      const folders = (host.environment["PATH"] ?? "").split(delimiter);
-      const found = await Promise.all(folders.map((folder) => exists(join(folder, "fusermount3"))));
-      return found.includes(true) ? "found" : { fault: "not found; install the package fuse3" };
-    });
+    await findings.attempt("fusermount3", async () =>
+      canRun("fusermount3", host.environment) ? "found" : { fault: "not found; install the package fuse3" },
+    );
   const helper = mountHelperSocket(host.places);
   if (await exists(helper))
     await findings.attempt("mount helper", async () =>

@@ -4,7 +4,7 @@ import { exists, ifExists, removeLeftovers, systemCode } from "@devplat/base";
 import { findPlaces, type Places } from "../../agent-files/places.ts";
 import { BRAND } from "../../brand.ts";
 import { readGenerated, removeGenerated, writeGenerated } from "../generated-file.ts";
-import { readLingering } from "../lingering.ts";
+import { readLingering } from "./lingering.ts";
 import {
   serviceFailed,
   serviceRefused,
@@ -53,7 +53,7 @@ export class SystemdService implements Service {
     this.#places = places;
     this.#environment = environment;
     this.#user = new UserManager(environment);
-    this.#folder = unitFolder(places.home, environment);
+    this.#folder = unitFolder(places);
   }
 
   async check(): Promise<void> {

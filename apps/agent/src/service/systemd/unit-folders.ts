@@ -1,15 +1,11 @@
-import { isAbsolute, join } from "node:path";
+import { dirname, join } from "node:path";
 import { exists } from "@devplat/base";
+import type { Places } from "../../agent-files/places.ts";
 import { SERVICE_UNIT } from "./unit-files.ts";
 
 /** The user's own folder of unit files (systemd.unit(5), "Unit File Load Path"). */
-export function unitFolder(home: string, environment: NodeJS.ProcessEnv): string {
-  return join(configHome(home, environment), "systemd/user");
-}
-
-function configHome(home: string, environment: NodeJS.ProcessEnv): string {
-  const given = environment["XDG_CONFIG_HOME"];
-  return given !== undefined && isAbsolute(given) ? given : join(home, ".config");
+export function unitFolder({ configFolder }: Pick<Places, "configFolder">): string {
+  return join(dirname(configFolder), "systemd/user");
 }
 
 /** The folder in which a package has the units; undefined if none has. */

@@ -1,8 +1,8 @@
 import { messageOf } from "@devplat/base";
 import { visible } from "@devplat/base/terminal";
 import { spawn, type ChildProcess, type StdioOptions } from "node:child_process";
-import { accessSync, constants } from "node:fs";
 import { once } from "node:events";
+import { isExecutable } from "../../../platform/programs.ts";
 import { ForwardError } from "../errors/forward-error.ts";
 
 /** Answers of ssh that are read here are lists of options and error texts. In bytes. */
@@ -137,13 +137,4 @@ function endingWithParent(command: readonly string[]): string[] {
   const setpriv = process.platform === "linux" ? SETPRIV_PLACES.find(isExecutable) : undefined;
   const wrapped = setpriv === undefined ? command : [setpriv, "--pdeathsig", "TERM", "--", ...command];
   return ["/bin/sh", "-c", 'ulimit -c 0; exec "$@"', "sh", ...wrapped];
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,7 +1,7 @@
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { exists } from "@devplat/base";
-import { BRAND } from "../brand.ts";
+import { BRAND } from "../../brand.ts";
 
 /** Folder with a file for each user whose services run without a login (logind.conf(5), `loginctl enable-linger`). */
 const LINGER_VARIABLE = `${BRAND.environmentPrefix}_LINGER_FOLDER`;
