@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ifExists, removeLeftovers } from "@devplat/base";
 import { BRAND } from "../../brand.ts";
 import { lastErrorLine, runTool, type ProgramResult } from "../../platform/run-tool.ts";
+import { Actions } from "../actions.ts";
 import { readGenerated, removeGenerated, writeGenerated } from "../generated-file.ts";
 import {
   serviceFailed,
@@ -102,37 +103,30 @@ export class LaunchdService implements Service {
     }
     const file = await writeGenerated(this.#path, wanted, { force, dryRun });
     const job = await this.#job();
-    const actions: string[] = [];
-    const act = async (text: string, change: () => Promise<void>): Promise<void> => {
-      actions.push(text);
-      if (!dryRun) await change();
-    };
+    const actions = new Actions({ dryRun });
     if (await this.#isDisabled())
-      await act(`enabled ${LABEL}`, async () => this.#must("enable", this.#target));
-    if (job === undefined) await act(`loaded ${LABEL}`, async () => this.#load());
+      await actions.take(`enabled ${LABEL}`, async () => this.#must("enable", this.#target));
+    if (job === undefined) await actions.take(`loaded ${LABEL}`, async () => this.#load());
     else if (file.outcome === "replaced" || (await this.#isOutdated(job))) {
-      await act(`restarted ${LABEL}`, async () => {
+      await actions.take(`restarted ${LABEL}`, async () => {
         await this.#unload();
         await this.#load();
       });
     } else if (job.state !== "running")
-      await act(`started ${LABEL}`, async () => this.#must("kickstart", this.#target));
-    return { files: [file], actions, notes: [`Its log is ${this.#log}.`] };
+      await actions.take(`started ${LABEL}`, async () => this.#must("kickstart", this.#target));
+    return { files: [file], actions: actions.texts, notes: [`Its log is ${this.#log}.`] };
   }
 
   async remove({ dryRun }: { readonly dryRun: boolean }): Promise<ChangeReport> {
-    const actions: string[] = [];
-    if ((await this.#job()) !== undefined) {
-      actions.push(`stopped ${LABEL}`);
-      if (!dryRun) await this.#unload();
-    }
+    const actions = new Actions({ dryRun });
+    if ((await this.#job()) !== undefined) await actions.take(`stopped ${LABEL}`, async () => this.#unload());
     const file = await removeGenerated(this.#path, dryRun);
     if (!dryRun) await removeLeftovers([this.#path]);
     const notes =
       file?.outcome === "kept"
         ? [`${this.#path} starts the daemon at the next login. Remove it, or move it away.`]
         : [];
-    return { files: file === undefined ? [] : [file], actions, notes };
+    return { files: file === undefined ? [] : [file], actions: actions.texts, notes };
   }
 
   async #load(): Promise<void> {

@@ -1,6 +1,7 @@
 import { lstat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { ifExists, removeLeftovers } from "@devplat/base";
+import { Actions } from "../actions.ts";
 import { removeGenerated } from "../generated-file.ts";
 import type { ChangeReport, FileReport } from "../service.ts";
 import { SERVICE_UNIT, stopCalls, UNIT_NAMES } from "./unit-files.ts";
@@ -16,15 +17,11 @@ export async function removeUnits(user: UserManager, folder: string, dryRun: boo
   const enabled = [...units]
     .filter(([, { UnitFileState: state }]) => state === "enabled")
     .map(([name]) => name);
-  const actions: string[] = [];
-  if (active.length > 0) {
-    actions.push(`stopped ${active.join(", ")}`);
-    if (!dryRun) for (const call of stopCalls(active)) await user.must(...call);
-  }
-  if (enabled.length > 0) {
-    actions.push(`disabled ${enabled.join(", ")}`);
-    if (!dryRun) await user.must("disable", ...enabled);
-  }
+  const actions = new Actions({ dryRun });
+  if (active.length > 0)
+    await actions.take(`stopped ${active.join(", ")}`, async () => user.mustAll(stopCalls(active)));
+  if (enabled.length > 0)
+    await actions.take(`disabled ${enabled.join(", ")}`, async () => user.mustAll([["disable", ...enabled]]));
   const files: FileReport[] = [];
   for (const name of UNIT_NAMES) {
     for (const links of LINK_FOLDERS) {
@@ -35,11 +32,11 @@ export async function removeUnits(user: UserManager, folder: string, dryRun: boo
     if (file !== undefined) files.push(file);
   }
   if (!dryRun) await removeLeftovers(UNIT_NAMES.map((name) => join(folder, name)));
-  if (!dryRun && (actions.length > 0 || files.some(({ outcome }) => outcome === "removed"))) {
+  if (!dryRun && (actions.texts.length > 0 || files.some(({ outcome }) => outcome === "removed"))) {
     await user.must("daemon-reload");
     await user.run("reset-failed", SERVICE_UNIT);
   }
-  return { files, actions, notes: [] };
+  return { files, actions: actions.texts, notes: [] };
 }
 
 /** systemctl cannot disable a unit whose file is gone. */

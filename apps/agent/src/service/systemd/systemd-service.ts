@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { exists, ifExists, removeLeftovers, systemCode } from "@devplat/base";
 import { findPlaces, type Places } from "../../agent-files/places.ts";
 import { BRAND } from "../../brand.ts";
+import { Actions } from "../actions.ts";
 import { readGenerated, removeGenerated, writeGenerated } from "../generated-file.ts";
 import { readLingering } from "./lingering.ts";
 import {
@@ -188,7 +189,7 @@ export class SystemdService implements Service {
     plan: InstallPlan,
     units: ReadonlyMap<string, Unit>,
     files: readonly FileReport[],
-  ): Promise<string[]> {
+  ): Promise<readonly string[]> {
     const { sockets, dryRun } = plan;
     const service = unitOf(units, SERVICE_UNIT);
     const wanted = [...sockets.keys()].map((name) => SOCKET_UNITS[name]);
@@ -210,11 +211,9 @@ export class SystemdService implements Service {
         disable.length > 0 ||
         hasChanged ||
         (await isOutdated(service)));
-    const actions: string[] = [];
-    const act = async (text: string, ...calls: readonly (readonly string[])[]): Promise<void> => {
-      actions.push(text);
-      if (!dryRun) for (const call of calls) await this.#user.must(...call);
-    };
+    const actions = new Actions({ dryRun });
+    const act = async (text: string, ...calls: readonly (readonly string[])[]): Promise<void> =>
+      actions.take(text, async () => this.#user.mustAll(calls));
     if (disable.length > 0) await act(`disabled ${disable.join(", ")}`, ["disable", "--now", ...disable]);
     if (enable.length > 0) await act(`enabled ${enable.join(", ")}`, ["enable", ...enable]);
     // With an active socket, a client could start the daemon before the other sockets are open.
@@ -223,10 +222,12 @@ export class SystemdService implements Service {
     if (needsStop) await act(`restarted ${SERVICE_UNIT}`, ...stop, start);
     else if (missing.length > 0 || service.ActiveState !== "active") {
       const started = [...missing, ...(service.ActiveState === "active" ? [] : [SERVICE_UNIT])];
-      if (!dryRun) await this.#user.run("reset-failed", SERVICE_UNIT);
-      await act(`started ${started.join(", ")}`, ["start", ...wanted, SERVICE_UNIT]);
+      await actions.take(`started ${started.join(", ")}`, async () => {
+        await this.#user.run("reset-failed", SERVICE_UNIT);
+        await this.#user.must(...start);
+      });
     }
-    return actions;
+    return actions.texts;
   }
 
   /** A socket of another program would make its unit fail, or the unit would take it away. */

@@ -51,6 +51,11 @@ export class UserManager {
     );
   }
 
+  /** Runs one command after the other. @throws AgentError `service_failed` */
+  async mustAll(commands: readonly (readonly string[])[]): Promise<void> {
+    for (const args of commands) await this.must(...args);
+  }
+
   /** State of units, by name. */
   async units(names: readonly string[]): Promise<ReadonlyMap<string, Unit>> {
     const text = await this.must("show", `--property=${PROPERTIES.join(",")}`, "--", ...names);

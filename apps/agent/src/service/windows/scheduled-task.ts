@@ -8,6 +8,7 @@ import { readOwnFile } from "../../agent-files/own-file.ts";
 import { ensureFolder } from "../../agent-files/places.ts";
 import { BRAND } from "../../brand.ts";
 import { lastErrorLine, runTool, type ProgramResult } from "../../platform/run-tool.ts";
+import { Actions } from "../actions.ts";
 import {
   serviceFailed,
   type ChangeReport,
@@ -86,25 +87,27 @@ export class ScheduledTask implements Service {
     const domain = environment["USERDOMAIN"] ?? "";
     const account = domain === "" ? username : `${domain}\\${username}`;
     const wanted = taskXml({ account, command, home });
-    const actions: string[] = [];
-    const act = async (text: string, change: () => Promise<void>): Promise<void> => {
-      actions.push(text);
-      if (!dryRun) await change();
-    };
+    const actions = new Actions({ dryRun });
     const before = await this.#query();
     if (before !== undefined && isDisabled(before)) {
-      await act(`enabled ${this.#name}`, async () => this.#must("/Change", "/TN", this.#name, "/ENABLE"));
+      await actions.take(`enabled ${this.#name}`, async () =>
+        this.#must("/Change", "/TN", this.#name, "/ENABLE"),
+      );
     }
     const file = await this.#define(wanted, { force, dryRun });
     const isRunning = before !== undefined && (await this.#lastResult()) === TASK_RUNNING;
     const run = async (): Promise<void> => this.#must("/Run", "/TN", this.#name);
     if (isRunning && file.outcome === "replaced") {
-      await act(`restarted ${this.#name}`, async () => {
+      await actions.take(`restarted ${this.#name}`, async () => {
         await this.#end();
         await run();
       });
-    } else if (!isRunning) await act(`started ${this.#name}`, run);
-    return { files: [file], actions, notes: [`The Task Scheduler shows it as ${this.#name}.`] };
+    } else if (!isRunning) await actions.take(`started ${this.#name}`, run);
+    return {
+      files: [file],
+      actions: actions.texts,
+      notes: [`The Task Scheduler shows it as ${this.#name}.`],
+    };
   }
 
   async remove({ dryRun }: { readonly dryRun: boolean }): Promise<ChangeReport> {
@@ -113,23 +116,22 @@ export class ScheduledTask implements Service {
       if (!dryRun) await rm(this.#record, { force: true });
       return { files: [], actions: [], notes: [] };
     }
-    const actions: string[] = [];
-    if ((await this.#lastResult()) === TASK_RUNNING) {
-      actions.push(`stopped ${this.#name}`);
-      if (!dryRun) await this.#end();
-    }
+    const actions = new Actions({ dryRun });
+    if ((await this.#lastResult()) === TASK_RUNNING)
+      await actions.take(`stopped ${this.#name}`, async () => this.#end());
     if (await this.#isEdited(xml)) {
       if (!isDisabled(xml)) {
-        actions.push(`disabled ${this.#name}`);
-        if (!dryRun) await this.#must("/Change", "/TN", this.#name, "/DISABLE");
+        await actions.take(`disabled ${this.#name}`, async () =>
+          this.#must("/Change", "/TN", this.#name, "/DISABLE"),
+        );
       }
-      return { files: [this.#report("kept")], actions, notes: [] };
+      return { files: [this.#report("kept")], actions: actions.texts, notes: [] };
     }
     if (!dryRun) {
       await this.#must("/Delete", "/TN", this.#name, "/F");
       await rm(this.#record, { force: true });
     }
-    return { files: [this.#report("removed")], actions, notes: [] };
+    return { files: [this.#report("removed")], actions: actions.texts, notes: [] };
   }
 
   /** Registers the definition, unless it is registered, or the user has changed the one that is. */
