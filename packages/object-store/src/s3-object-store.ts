@@ -1,3 +1,4 @@
+import { xmlText } from "@devplat/base/xml-text";
 import { hash } from "node:crypto";
 import { ObjectStoreError } from "./errors.ts";
 import {
@@ -345,7 +346,7 @@ export class S3ObjectStore implements ObjectStore {
     signal: AbortSignal | undefined,
   ): Promise<Written> {
     const entries = parts.map(
-      ({ number, etag }) => `<Part><PartNumber>${number}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
+      ({ number, etag }) => `<Part><PartNumber>${number}</PartNumber><ETag>${xmlText(etag)}</ETag></Part>`,
     );
     const document = `<CompleteMultipartUpload xmlns="${NAMESPACE}">${entries.join("")}</CompleteMultipartUpload>`;
     const call: S3Call = {
@@ -445,12 +446,4 @@ async function ignoreMissing(work: Promise<unknown>): Promise<void> {
   } catch (error) {
     if (!(error instanceof ObjectStoreError && error.code === "missing")) throw error;
   }
-}
-
-function escapeXml(text: string): string {
-  return text
-    .replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;")
-    .replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;");
 }

@@ -1,3 +1,5 @@
+import { xmlText } from "@devplat/base/xml-text";
+
 /** Urgency of a notification; the first value is the mildest. */
 export const NOTIFICATION_LEVELS = ["info", "warning", "error", "attention"] as const;
 export type NotificationLevel = (typeof NOTIFICATION_LEVELS)[number];
@@ -22,7 +24,7 @@ export function titleText(text: string): string {
 
 /** A body for a place that reads markup (Desktop Notifications Specification 1.2, "Markup"). */
 export function bodyMarkup(text: string): string {
-  return withoutControls(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return xmlText(withoutControls(text));
 }
 
 /**

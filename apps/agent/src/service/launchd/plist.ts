@@ -1,5 +1,5 @@
 import { withMark } from "../generated-file.ts";
-import { xmlText } from "../xml-text.ts";
+import { serviceXml } from "../service-xml.ts";
 
 /** Values of a property list that services use (plist(5)). */
 type PlistValue = string | number | boolean | readonly PlistValue[] | { readonly [key: string]: PlistValue };
@@ -46,14 +46,14 @@ ${element(value, "")}
 }
 
 function element(value: PlistValue, indent: string): string {
-  if (typeof value === "string") return `${indent}<string>${xmlText(value)}</string>`;
+  if (typeof value === "string") return `${indent}<string>${serviceXml(value)}</string>`;
   if (typeof value === "number") return `${indent}<integer>${value}</integer>`;
   if (typeof value === "boolean") return `${indent}<${value}/>`;
   const inner = `${indent}  `;
   if (isList(value))
     return [`${indent}<array>`, ...value.map((each) => element(each, inner)), `${indent}</array>`].join("\n");
   const entries = Object.entries(value).flatMap(([key, each]) => [
-    `${inner}<key>${xmlText(key)}</key>`,
+    `${inner}<key>${serviceXml(key)}</key>`,
     element(each, inner),
   ]);
   return [`${indent}<dict>`, ...entries, `${indent}</dict>`].join("\n");

@@ -1,5 +1,5 @@
 import { BRAND } from "../../brand.ts";
-import { xmlText } from "../xml-text.ts";
+import { serviceXml } from "../service-xml.ts";
 
 /** In the description of tasks that `service install` makes. */
 export const TASK_MARK = `Written by '${BRAND.command} service install'`;
@@ -22,7 +22,7 @@ export function taskXml({ account, command, home }: TaskParts): string {
   return `<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <RegistrationInfo>
-    <Description>Keeps local files in step with a secrets store. ${xmlText(TASK_MARK)}.</Description>
+    <Description>Keeps local files in step with a secrets store. ${serviceXml(TASK_MARK)}.</Description>
   </RegistrationInfo>
   <Triggers>
     <LogonTrigger>
@@ -31,12 +31,12 @@ export function taskXml({ account, command, home }: TaskParts): string {
         <Interval>PT1M</Interval>
         <StopAtDurationEnd>false</StopAtDurationEnd>
       </Repetition>
-      <UserId>${xmlText(account)}</UserId>
+      <UserId>${serviceXml(account)}</UserId>
     </LogonTrigger>
   </Triggers>
   <Principals>
     <Principal id="Author">
-      <UserId>${xmlText(account)}</UserId>
+      <UserId>${serviceXml(account)}</UserId>
       <LogonType>InteractiveToken</LogonType>
       <RunLevel>LeastPrivilege</RunLevel>
     </Principal>
@@ -59,8 +59,8 @@ export function taskXml({ account, command, home }: TaskParts): string {
   <Actions Context="Author">
     <Exec>
       <Command>%SystemRoot%\\System32\\conhost.exe</Command>
-      <Arguments>${xmlText(run)}</Arguments>
-      <WorkingDirectory>${xmlText(home)}</WorkingDirectory>
+      <Arguments>${serviceXml(run)}</Arguments>
+      <WorkingDirectory>${serviceXml(home)}</WorkingDirectory>
     </Exec>
   </Actions>
 </Task>
