@@ -3,7 +3,7 @@ export { TimeLimit, systemClock, type Clock } from "./clock.ts";
 export { Secret } from "./secret.ts";
 export { formatDuration, parseDuration } from "./duration.ts";
 export { bindLocalhost } from "./localhost.ts";
-export { untilAborted, within } from "./limited-wait.ts";
+export { pollUntil, untilAborted, within } from "./limited-wait.ts";
 export { exists, folderNames, ifExists } from "./if-exists.ts";
 export { backoffMs, retry, type BackoffOptions } from "./retry.ts";
 export {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { untilAborted, within } from "./limited-wait.ts";
+import { pollUntil, untilAborted, within } from "./limited-wait.ts";
 
 const LONG_MS = 600_000;
 
@@ -42,5 +42,46 @@ describe("within", () => {
     // Without a handler this would end the process.
     work.reject(new Error("too late"));
     await new Promise(setImmediate);
+  });
+});
+
+describe("pollUntil", () => {
+  /** A clock that a sleep moves. */
+  const clock = () => {
+    let now = 0;
+    return {
+      monotonic: () => now,
+      sleep: async (ms: number) => void (now += ms),
+    };
+  };
+  const options = { limitMs: 1000, intervalMs: 200 };
+
+  it("gives what is as wanted, without a wait for the first look", async () => {
+    const time = clock();
+    let looks = 0;
+    const look = async () => ++looks;
+    assert.equal(await pollUntil(look, (seen) => seen > 0, { ...options, clock: time }), 1);
+    assert.equal(time.monotonic(), 0);
+    assert.equal(await pollUntil(look, (seen) => seen > 3, { ...options, clock: time }), 4);
+    assert.equal(time.monotonic(), 400);
+  });
+
+  it("gives the last thing seen when the time is over", async () => {
+    const time = clock();
+    let looks = 0;
+    const seen = await pollUntil(
+      async () => ++looks,
+      () => false,
+      { ...options, clock: time },
+    );
+    assert.deepEqual([seen, time.monotonic()], [6, 1000]);
+  });
+
+  it("ends with the error of a look", async () => {
+    const look = async (): Promise<never> => Promise.reject(new Error("failed"));
+    await assert.rejects(
+      pollUntil(look, () => true, options),
+      /failed/,
+    );
   });
 });

@@ -1,8 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { setTimeout as after } from "node:timers/promises";
-import { ifExists, writeAtomically } from "@devplat/base";
+import { ifExists, pollUntil, writeAtomically } from "@devplat/base";
 import { isStillRunning, readProcess } from "@devplat/base/process-record";
 import { signalProcess } from "@devplat/base/process-signal";
 
@@ -151,13 +150,13 @@ async function endProcess(child: Child & Started): Promise<void> {
   signalProcess(child.pid, child.signal);
   // A stopped process ends only after it continues.
   signalProcess(child.pid, "SIGCONT");
-  const deadline = performance.now() + END_GRACE_MS;
-  while (performance.now() < deadline) {
-    if (!(await isStillRunning(child))) return;
-    await after(POLL_MS);
-  }
+  const isRunning = await pollUntil(
+    async () => isStillRunning(child),
+    (seen) => !seen,
+    { limitMs: END_GRACE_MS, intervalMs: POLL_MS },
+  );
   // Each of them leads a process group.
-  signalProcess(-child.pid, "SIGKILL");
+  if (isRunning) signalProcess(-child.pid, "SIGKILL");
 }
 
 async function readRecord(data: string): Promise<StartRecord | undefined> {

@@ -1,4 +1,5 @@
 import { userInfo } from "node:os";
+import { pollUntil } from "@devplat/base";
 import { flagOf, printResult } from "@devplat/cli";
 import { BRAND } from "../../brand.ts";
 import { loadConfig, type LoadedConfig } from "../../config/load.ts";
@@ -147,15 +148,19 @@ function daemonText(pid: number | undefined): string {
 
 /** The state of a service that works. @throws AgentError `service_failed` */
 async function workingState(host: Host, loaded: LoadedConfig, service: Service): Promise<ServiceState> {
-  const late = performance.now() + ANSWER_TIMEOUT_MS;
-  for (;;) {
-    const state = await service.state();
-    const answers = state.active === "active" && (await isAnswering(host, loaded)) !== false;
-    const daemon = answers ? await runningDaemon(host, state.pid) : undefined;
-    if (daemon !== undefined && daemon.pid === state.pid) return state;
-    if (performance.now() > late) throw notWorking(state, answers, daemon?.pid);
-    await host.clock.sleep(ANSWER_WAIT_MS);
-  }
+  const { state, answers, daemon, works } = await pollUntil(
+    async () => {
+      const now = await service.state();
+      const isAnswered = now.active === "active" && (await isAnswering(host, loaded)) !== false;
+      const running = isAnswered ? await runningDaemon(host, now.pid) : undefined;
+      const isOwn = running !== undefined && running.pid === now.pid;
+      return { state: now, answers: isAnswered, daemon: running, works: isOwn };
+    },
+    (seen) => seen.works,
+    { limitMs: ANSWER_TIMEOUT_MS, intervalMs: ANSWER_WAIT_MS, clock: host.clock },
+  );
+  if (!works) throw notWorking(state, answers, daemon?.pid);
+  return state;
 }
 
 function notWorking(

@@ -1,7 +1,6 @@
 import { mkdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { ifExists, removeLeftovers } from "@devplat/base";
+import { ifExists, pollUntil, removeLeftovers } from "@devplat/base";
 import { BRAND } from "../../brand.ts";
 import { lastErrorLine, runTool, type ProgramResult } from "../../platform/run-tool.ts";
 import { Actions } from "../actions.ts";
@@ -130,23 +129,24 @@ export class LaunchdService implements Service {
   }
 
   async #load(): Promise<void> {
-    const late = performance.now() + LOAD_TIMEOUT_MS;
-    for (;;) {
-      const result = await this.#run("bootstrap", this.#domain, this.#path);
-      if (result.code === 0) return;
-      if (performance.now() > late) throw failed(["bootstrap", this.#domain, this.#path], result);
-      await sleep(WAIT_MS);
-    }
+    const load = ["bootstrap", this.#domain, this.#path];
+    const result = await pollUntil(
+      async () => this.#run(...load),
+      ({ code }) => code === 0,
+      { limitMs: LOAD_TIMEOUT_MS, intervalMs: WAIT_MS },
+    );
+    if (result.code !== 0) throw failed(load, result);
   }
 
   /** Ends the job, and waits until launchd has forgotten it. */
   async #unload(): Promise<void> {
     const result = await this.#run("bootout", this.#target);
-    const late = performance.now() + END_TIMEOUT_MS;
-    while ((await this.#job()) !== undefined) {
-      if (performance.now() > late) throw failed(["bootout", this.#target], result);
-      await sleep(WAIT_MS);
-    }
+    const job = await pollUntil(
+      async () => this.#job(),
+      (found) => found === undefined,
+      { limitMs: END_TIMEOUT_MS, intervalMs: WAIT_MS },
+    );
+    if (job !== undefined) throw failed(["bootout", this.#target], result);
   }
 
   async #job(): Promise<Job | undefined> {

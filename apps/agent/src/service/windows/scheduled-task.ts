@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { writeAtomically } from "@devplat/base";
+import { pollUntil, writeAtomically } from "@devplat/base";
 import { z } from "zod";
 import { readOwnFile } from "../../agent-files/own-file.ts";
 import { ensureFolder } from "../../agent-files/places.ts";
@@ -185,13 +184,13 @@ export class ScheduledTask implements Service {
   async #end(): Promise<void> {
     const pid = await this.#parts.daemonPid();
     await this.#must("/End", "/TN", this.#name);
-    const late = performance.now() + END_TIMEOUT_MS;
-    while ((await this.#lastResult()) === TASK_RUNNING) {
-      if (performance.now() > late) {
-        throw serviceFailed(`The task ${this.#name} does not end`, "End it in the Task Scheduler.");
-      }
-      await sleep(WAIT_MS);
-    }
+    const result = await pollUntil(
+      async () => this.#lastResult(),
+      (last) => last !== TASK_RUNNING,
+      { limitMs: END_TIMEOUT_MS, intervalMs: WAIT_MS },
+    );
+    if (result === TASK_RUNNING)
+      throw serviceFailed(`The task ${this.#name} does not end`, "End it in the Task Scheduler.");
     if (pid !== undefined && (await this.#parts.daemonPid()) === pid) this.#parts.kill(pid);
   }
 

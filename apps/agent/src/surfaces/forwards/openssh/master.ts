@@ -1,4 +1,4 @@
-import { messageOf, systemCode, type Clock } from "@devplat/base";
+import { messageOf, pollUntil, systemCode, type Clock } from "@devplat/base";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { lstat } from "node:fs/promises";
@@ -143,18 +143,22 @@ export class Master {
   async #login(signal: AbortSignal): Promise<void> {
     const { folder, clock } = this.#parts;
     if (this.#child.pid !== undefined) await folder.record(this.#paths.record, this.#child.pid);
-    const deadline = clock.monotonic() + LOGIN_TIMEOUT_MS;
-    // ssh makes its control socket after the login.
-    while (!(await isThere(this.#paths.control))) {
-      signal.throwIfAborted();
-      if (!this.#isRunning()) throw new ConnectionError(await this.ended);
-      if (clock.monotonic() > deadline) {
-        throw new ConnectionError({
-          class: "timeout",
-          message: `No login within ${LOGIN_TIMEOUT_MS / 1000} s`,
-        });
-      }
-      await clock.sleep(POLL_MS);
+    const isLoggedIn = await pollUntil(
+      async () => {
+        // ssh makes its control socket after the login.
+        if (await isThere(this.#paths.control)) return true;
+        signal.throwIfAborted();
+        if (!this.#isRunning()) throw new ConnectionError(await this.ended);
+        return false;
+      },
+      (seen) => seen,
+      { limitMs: LOGIN_TIMEOUT_MS, intervalMs: POLL_MS, clock },
+    );
+    if (!isLoggedIn) {
+      throw new ConnectionError({
+        class: "timeout",
+        message: `No login within ${LOGIN_TIMEOUT_MS / 1000} s`,
+      });
     }
   }
 
