@@ -1,5 +1,8 @@
 import type { Summary } from "./statistics.ts";
 
+/** For rates in an hour. */
+export const HOUR_SECONDS = 3600;
+
 /** Unit and factor that a value is printed with: seconds below one are milliseconds. */
 function scaleOf(median: number, unit: string): readonly [unit: string, factor: number] {
   return unit === "s" && median !== 0 && Math.abs(median) < 1 ? ["ms", 1000] : [unit, 1];

@@ -1,6 +1,4 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { git } from "@devplat/testkit";
+import { git, History } from "@devplat/testkit";
 
 /** Bytes of the file that each push changes. They are random digits, which do not compress to less than half. */
 const PUSH_BYTES = 100_000;
@@ -38,23 +36,14 @@ export class PushedRepository {
     const line = (): string => `${this.#random().toString(36).slice(2)}\n`;
     let content = "";
     while (content.length < PUSH_BYTES) content += line();
-    const message = `push ${++this.#pushes}`;
-    const now = Math.floor(Date.now() / 1000);
-    const stream = [
-      `commit ${this.#branch}`,
-      `committer Bench <bench@example.com> ${now} +0000`,
-      `data ${message.length}\n${message}`,
-      `from ${this.#branch}^0`,
-      "M 100644 inline bench.txt",
-      `data ${content.length}\n${content}`,
-      "",
-    ].join("\n");
-    const child = spawn("git", ["-C", this.#path, "fast-import", "--quiet"], {
-      stdio: ["pipe", "ignore", "inherit"],
+    const history = new History(Math.floor(Date.now() / 1000));
+    history.commit({
+      ref: this.#branch,
+      message: `push ${++this.#pushes}`,
+      parents: [`${this.#branch}^0`],
+      files: { "bench.txt": content },
     });
-    child.stdin.end(stream);
-    const [code] = (await once(child, "exit")) as [number | null];
-    if (code !== 0) throw new Error(`git fast-import in ${this.#path} ended with ${code}`);
+    await history.import(this.#path);
     this.#commits.push((await git(["-C", this.#path, "rev-parse", this.#branch])).trim());
   }
 }

@@ -1,14 +1,13 @@
 import { resolve } from "node:path";
-import { quantity } from "./figures.ts";
+import { HOUR_SECONDS, quantity } from "./figures.ts";
 import { findRow, type Results } from "./find-row.ts";
 import type { Row } from "./row.ts";
 
 /** Page for operators. A part of it is written from the results. */
 export const SIZING_PAGE = resolve(import.meta.dirname, "../../docs/svc/sizing.md");
 
-/** Clones an hour in the example, and seconds of an hour. */
+/** Clones an hour in the example. */
 const EXAMPLE_CLONES = 10_000;
-const HOUR_SECONDS = 3600;
 /** Bytes of a clone of the repository "large", and of express. */
 const LARGE_BYTES = 141e6;
 

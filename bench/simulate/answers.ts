@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { HOUR_SECONDS } from "../lib/figures.ts";
 import type { Results } from "../lib/find-row.ts";
 import { enoughInstances, type Enough } from "./enough.ts";
 import type { Costs } from "./model/costs.ts";
@@ -29,7 +30,6 @@ export interface AnsweredLoad {
 }
 
 const FILE = join(import.meta.dirname, "answers.json");
-const HOUR_SECONDS = 3600;
 /** Maximum delay of a job, 99th percentile. */
 export const P99_SECONDS = 5;
 

@@ -1,10 +1,10 @@
 import { parseArgs } from "node:util";
+import { HOUR_SECONDS } from "../lib/figures.ts";
 import { KINDS, type Kind } from "./model/kinds.ts";
 import { FLEET, type Scenario } from "./model/scenario.ts";
 
 const GIGABIT = 1e9 / 8;
 const MEGABIT = 1e6 / 8;
-const HOUR_SECONDS = 3600;
 const DEFAULT_P99_SECONDS = 5;
 
 /** An option with a number. */

@@ -1,10 +1,10 @@
-import { quantity } from "../lib/figures.ts";
+import { tableLines } from "@devplat/base/terminal";
+import { HOUR_SECONDS, quantity } from "../lib/figures.ts";
 import type { Enough } from "./enough.ts";
 import { KIND_NAMES, KINDS } from "./model/kinds.ts";
 import type { Outcome, Utilisation } from "./model/outcome.ts";
 import type { Effect } from "./sensitivity.ts";
 
-const HOUR_SECONDS = 3600;
 /** Resources of the list of the busiest ones. */
 const SHOWN_RESOURCES = 5;
 
@@ -70,16 +70,16 @@ export function percent({ share }: Pick<Utilisation, "share">): string {
 
 /** Text of an outcome for a terminal. */
 export function outcomeText(outcome: Outcome): string {
-  const lines = linesOf(outcome);
-  const width = Math.max(...lines.map(([what]) => what.length));
+  const busiest = outcome.utilisations.slice(0, SHOWN_RESOURCES);
   return [
-    ...lines.map(([what, value]) => `${what.padEnd(width)}  ${value}`),
+    ...tableLines(["figure", "value"], linesOf(outcome)),
     "",
     bottleneckText(outcome),
-    "Busiest resources:",
-    ...outcome.utilisations
-      .slice(0, SHOWN_RESOURCES)
-      .map((each) => `  ${each.resource.padEnd(width)}${percent(each)}`),
+    "",
+    ...tableLines(
+      ["busiest resource", "use"],
+      busiest.map((each) => [each.resource, percent(each)]),
+    ),
   ].join("\n");
 }
 
@@ -101,14 +101,5 @@ export function sensitivityText(effects: readonly Effect[]): string {
     signed(delay),
     signed(egress),
   ]);
-  const head = ["raised by half", "busiest resource", "delay, p99", "egress"];
-  const widths = head.map((_, at) => Math.max(...[head, ...rows].map((row) => row[at]!.length)));
-  return [head, ...rows]
-    .map((row) =>
-      row
-        .map((cell, at) => cell.padEnd(widths[at]!))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
+  return tableLines(["raised by half", "busiest resource", "delay, p99", "egress"], rows).join("\n");
 }

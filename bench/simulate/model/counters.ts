@@ -15,8 +15,6 @@ export class Counters {
   refused = 0;
   hits = 0;
   misses = 0;
-  /** Responses that another request had begun. */
-  joined = 0;
   egress = 0;
   /** Requests to the bucket. */
   gets = 0;
@@ -31,16 +29,15 @@ export class Counters {
   diskRead = 0;
   diskWritten = 0;
   balancerCpu = 0;
-  pushes = 0;
   finished: Finished[] = [];
   readonly readsOfRepository = new Map<number, number>();
   readonly pushesOfRepository = new Map<number, number>();
 
   reset(): void {
-    this.arrived = this.served = this.refused = this.hits = this.misses = this.joined = this.egress = 0;
+    this.arrived = this.served = this.refused = this.hits = this.misses = this.egress = 0;
     this.gets = this.puts = this.bucketRead = this.bucketWritten = this.transactions = 0;
     this.hostReads = this.hostFetches = this.hostBytes = 0;
-    this.diskRead = this.diskWritten = this.balancerCpu = this.pushes = 0;
+    this.diskRead = this.diskWritten = this.balancerCpu = 0;
     this.finished = [];
     this.readsOfRepository.clear();
     this.pushesOfRepository.clear();

@@ -41,7 +41,6 @@ function* pushes(fleet: Fleet, mean: number, pushed: (repository: Repository) =>
     yield simulation.delay(fleet.arrivals.exponential(mean));
     const repository = fleet.repositories.choose();
     repository.version++;
-    counters.pushes++;
     const { index } = repository;
     counters.pushesOfRepository.set(index, (counters.pushesOfRepository.get(index) ?? 0) + 1);
     pushed(repository);

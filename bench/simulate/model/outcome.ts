@@ -1,3 +1,4 @@
+import { HOUR_SECONDS } from "../../lib/figures.ts";
 import { percentile } from "../../lib/statistics.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Instance } from "./instance.ts";
@@ -156,8 +157,6 @@ function manifestReads({ counters, instances, scenario, costs, repositories }: F
   const copies = scenario.balance === "random" ? instances.length : 1;
   return counters.arrived === 0 ? 0 : expected * copies * perSecond;
 }
-
-const HOUR_SECONDS = 3600;
 
 function latencyOf(durations: readonly number[]): Latency {
   const mean = durations.reduce((sum, each) => sum + each, 0) / Math.max(1, durations.length);

@@ -45,10 +45,7 @@ export class Responses {
     instance.used.add(repository.index);
     const known = instance.responses.get(key);
     if (known !== undefined) {
-      if (known.making !== undefined) {
-        counters.joined++;
-        yield known.making.wait;
-      }
+      if (known.making !== undefined) yield known.making.wait;
       counters.hits++;
       yield* this.#sendStored(instance, fetch, key, known);
       return;

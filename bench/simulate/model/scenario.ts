@@ -1,3 +1,4 @@
+import { HOUR_SECONDS } from "../../lib/figures.ts";
 import type { Kind } from "./kinds.ts";
 
 /** One machine of an instance. Bytes, and bytes in a second. */
@@ -74,7 +75,6 @@ export interface Scenario {
   readonly service: {
     readonly grantSeconds: number;
     readonly maxUpstreamFetches: number;
-    readonly repositoryFetches: number;
     readonly responsePlaces: number;
     readonly heavyBytes: number;
     readonly queueSeconds: number;
@@ -94,7 +94,7 @@ export const FLEET: Scenario = {
   balance: "repository",
   machine: { cores: 4, memory: 16e9, disk: 500e9, diskRate: 500e6, network: 10 * GIGABIT },
   oneMachine: false,
-  load: { kind: "pushed", jobsPerSecond: 10_000 / 3600, jobsPerPush: 10, spread: 30 },
+  load: { kind: "pushed", jobsPerSecond: 10_000 / HOUR_SECONDS, jobsPerPush: 10, spread: 30 },
   mix: { full: 0.1, shallow: 0.7, blobless: 0.05, behind: 0.15 },
   repositories: { count: 500, zipf: 1, medianBytes: 40e6, sigma: 1.2, maxBytes: 5e9 },
   start: "warm",
@@ -112,7 +112,6 @@ export const FLEET: Scenario = {
   service: {
     grantSeconds: 5,
     maxUpstreamFetches: 32,
-    repositoryFetches: 2,
     responsePlaces: 4,
     heavyBytes: 16e6,
     queueSeconds: 60,
