@@ -100,7 +100,7 @@ export class VaultClient {
         throw new SecretStoreError("aborted", `${nameOf(request)}: the caller aborted it`, { cause: error });
       }
       if (error instanceof SecretStoreError) throw error;
-      if (deadline.aborted) throw unavailable(`${nameOf(request)}: no response in time`, { cause: error });
+      if (deadline.aborted) throw unavailable(`${nameOf(request)}: no answer in time`, { cause: error });
       throw error;
     }
   }
