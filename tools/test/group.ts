@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Tally } from "./counter.ts";
 import type { Group } from "./files.ts";
+import type { FileSeconds } from "./slowest.ts";
 
 /**
  * A group that takes longer hangs: in one process none takes more than four minutes, on a machine under load twenty were
@@ -20,6 +21,8 @@ const TEST_LIMIT_MS = { together: 4 * 60 * 1000, isolated: 12 * 60 * 1000 } as c
 
 export interface GroupResult extends Tally {
   readonly seconds: number;
+  /** Seconds of each file whose tests ended, also of a group that hung. */
+  readonly fileSeconds: FileSeconds;
   /** Set when the group ended without a result of its own: a crash, a hang, no test at all. */
   readonly broken: string | undefined;
 }
@@ -39,7 +42,7 @@ export interface RunGroupOptions {
 export async function runGroup(root: string, group: Group, options: RunGroupOptions): Promise<GroupResult> {
   const output = options.quiet === true ? "ignore" : "inherit";
   const folder = mkdtempSync(join(tmpdir(), "devplat-tally-"));
-  const paths = { tally: join(folder, "tally.json"), running: join(folder, "running.txt") };
+  const paths = { tally: join(folder, "tally.json"), running: join(folder, "running.txt"), seconds: join(folder, "seconds.json") };
   const begun = performance.now();
   const way = group.isolated ? "isolated" : "together";
   try {
@@ -47,7 +50,7 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
       process.execPath,
       [
         "--disable-warning=ExperimentalWarning",
-        // One reporter more than node:test expects.
+        // More reporters than node:test expects.
         "--disable-warning=MaxListenersExceededWarning",
         "--test",
         `--test-timeout=${options.testLimitMs ?? TEST_LIMIT_MS[way]}`,
@@ -61,6 +64,8 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
         "--test-reporter-destination=stderr",
         `--test-reporter=${pathToFileURL(join(import.meta.dirname, "running.ts")).href}`,
         "--test-reporter-destination=stderr",
+        `--test-reporter=${pathToFileURL(join(import.meta.dirname, "slowest.ts")).href}`,
+        "--test-reporter-destination=stderr",
         ...group.files,
       ],
       { cwd: root, stdio: ["ignore", output, output], env: environment(paths) },
@@ -73,10 +78,11 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
     }, limit);
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
     clearTimeout(timer);
-    const tally = readTally(paths.tally);
+    const tally = readJson<Tally>(paths.tally);
+    const fileSeconds = readJson<FileSeconds>(paths.seconds) ?? {};
     const seconds = (performance.now() - begun) / 1000;
     const broken = hung ? whatHung(limit, paths.running) : whatBroke(tally, code, signal);
-    return { ...(tally ?? NOTHING), seconds, broken };
+    return { ...(tally ?? NOTHING), seconds, fileSeconds, broken };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -108,9 +114,10 @@ function whatBroke(
   return undefined;
 }
 
-function readTally(path: string): Tally | undefined {
+/** What a reporter wrote. Undefined: the group ended before it did. */
+function readJson<T>(path: string): T | undefined {
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as Tally;
+    return JSON.parse(readFileSync(path, "utf8")) as T;
   } catch {
     return undefined;
   }
@@ -137,12 +144,13 @@ function temporaryFolder(): string {
  * NODE_TEST_CONTEXT would make the child believe it is a test file of another run, and run nothing. The user's options for
  * Node are not those of the tests; TEST_NODE_OPTIONS are.
  */
-function environment(paths: { tally: string; running: string }): NodeJS.ProcessEnv {
+function environment(paths: { tally: string; running: string; seconds: string }): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = {
     ...process.env,
     TMPDIR: temporaryFolder(),
     TEST_TALLY: paths.tally,
     TEST_RUNNING: paths.running,
+    TEST_SECONDS: paths.seconds,
   };
   delete env["NODE_TEST_CONTEXT"];
   delete env["NODE_OPTIONS"];

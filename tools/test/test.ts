@@ -6,7 +6,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
-import { resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import { buildTestRelease } from "./agent-release.ts";
 import { CHECKS, runCheck } from "./checks.ts";
 import { groupFiles, quickFiles, testFiles, type Group } from "./files.ts";
@@ -21,6 +21,8 @@ const CORES = availableParallelism();
 const CONCURRENT_ISOLATED_FILES = CORES + 1;
 /** If more files than this fail in one group, they are not run a second time. */
 const MAX_UNSTABLE_FILES = 3;
+/** Files named at the end of a whole run as those that took longest. */
+const SLOWEST_FILES = 15;
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -34,6 +36,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const sum = { passed: 0, failed: 0 };
   const broken: string[] = [];
+  const seconds: [string, number][] = [];
   const repeated: (Group & { readonly failed: number })[] = [];
   const check = (name: keyof typeof CHECKS) => async (): Promise<void> => {
     const begun = performance.now();
@@ -45,6 +48,7 @@ async function main(args: readonly string[]): Promise<number> {
     const result = await runGroup(root, group, { concurrency: CONCURRENT_ISOLATED_FILES });
     sum.passed += result.passed;
     sum.failed += result.failed;
+    seconds.push(...Object.entries(result.fileSeconds));
     say(group.name, result.seconds, `${result.passed} passed, ${result.failed} failed`);
     if (result.broken !== undefined) broken.push(`${group.name}: ${result.broken}`);
     else if (isWorthRepeating(result))
@@ -72,6 +76,7 @@ async function main(args: readonly string[]): Promise<number> {
     sum.failed -= group.failed;
   }
   await release.remove();
+  if (patterns.length === 0) saySlowest(seconds);
   // A group that broke is a failure, also if no test of it failed.
   sum.failed += broken.length;
   for (const line of broken) process.stdout.write(`BROKEN ${line}\n`);
@@ -119,6 +124,13 @@ function unfit(patterns: readonly string[], isQuick: boolean): string | undefine
     `Missing: ${names}. Tests that need them fail; \`npm run setup:peers\` installs them.\n`,
   );
   return undefined;
+}
+
+/** Prints the files that took longest. Other files ran next to them, so it is more than what they take alone. */
+function saySlowest(seconds: readonly (readonly [string, number])[]): void {
+  for (const [file, taken] of seconds.toSorted(([, a], [, b]) => b - a).slice(0, SLOWEST_FILES)) {
+    process.stdout.write(`slow: ${taken.toFixed(0).padStart(4)} s  ${relative(root, file)}\n`);
+  }
 }
 
 function say(name: string, seconds: number, found: string): void {
