@@ -18,7 +18,7 @@ import { SecretBox } from "../storage/secret-box.ts";
 import { readContent, tableRows } from "../storage/sql/content.ts";
 import { migrate, MIGRATION_NAMES } from "../storage/sql/migrations.ts";
 import { sqlStore } from "../storage/sql/sql-store.ts";
-import type { Tables } from "../storage/sql/tables.ts";
+import type { Tables } from "../storage/rows/tables.ts";
 import { openSqlite, sqliteSpecifics } from "../storage/sqlite/open.ts";
 import type { BackupConfiguration, BackupKey } from "./backup-format.ts";
 import { writeBackup } from "./backup-writer.ts";

@@ -24,7 +24,7 @@ import {
   replaceContent,
 } from "../storage/sql/content.ts";
 import { migrate, migrateTo, MIGRATION_NAMES } from "../storage/sql/migrations.ts";
-import type { Tables } from "../storage/sql/tables.ts";
+import type { Tables } from "../storage/rows/tables.ts";
 import { openSqlite, sqliteSpecifics } from "../storage/sqlite/open.ts";
 import { openBackupFile, writeBackupFile } from "./backup-file.ts";
 import { backupOf, filledDatabase, FUTURE, KEY, rowsOf, streamOf } from "./backup.test-kit.ts";

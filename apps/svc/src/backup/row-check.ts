@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import { CONTENT_TABLES } from "../storage/sql/content.ts";
-import type { Tables } from "../storage/sql/tables.ts";
+import type { Tables } from "../storage/rows/tables.ts";
 import { refusedBackup, type BackupRow } from "./backup-format.ts";
 
 interface ColumnForm {

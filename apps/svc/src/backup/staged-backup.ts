@@ -8,7 +8,7 @@ import { sqlAudit } from "../storage/sql/audit.ts";
 import { insertRows, tableRows } from "../storage/sql/content.ts";
 import { MIGRATION_NAMES, migrate, migrateTo } from "../storage/sql/migrations.ts";
 import { rekeyDatabase, unknownKeys } from "../storage/sql/rekey.ts";
-import type { Tables } from "../storage/sql/tables.ts";
+import type { Tables } from "../storage/rows/tables.ts";
 import { countValidTokens, isValidAt } from "../storage/sql/valid-tokens.ts";
 import { SecretBox } from "../storage/secret-box.ts";
 import { openSqlite } from "../storage/sqlite/open.ts";

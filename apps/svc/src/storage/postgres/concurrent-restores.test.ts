@@ -6,7 +6,7 @@ import { sql, type Kysely } from "kysely";
 import type { NewContent, TableRows } from "../database-content.ts";
 import { replaceContent } from "../sql/content.ts";
 import { migrate } from "../sql/migrations.ts";
-import type { Tables } from "../sql/tables.ts";
+import type { Tables } from "../rows/tables.ts";
 import { openPostgres } from "./open.ts";
 import { postgresSpecifics } from "./specifics.ts";
 

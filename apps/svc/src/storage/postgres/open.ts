@@ -3,7 +3,7 @@ import { Kysely, PostgresDialect, sql, type PostgresPool, type PostgresPoolClien
 import { Pool, types, type PoolConfig } from "pg";
 import { BRAND } from "../../brand.ts";
 import { SvcError } from "../../errors.ts";
-import type { Tables } from "../sql/tables.ts";
+import type { Tables } from "../rows/tables.ts";
 import { CONNECT_TIMEOUT_MS, connectionConfig } from "./connection-config.ts";
 import { DSN_FORM, parsePostgresDsn } from "./dsn.ts";
 

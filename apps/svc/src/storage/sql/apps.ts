@@ -2,26 +2,8 @@ import type { Kysely, Transaction } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { AppRecord, AppStore } from "../store.ts";
-import { rowReader, toRow, type Tables } from "./tables.ts";
-
-const readRow = rowReader<AppRecord>({ flags: ["isDefault"] });
-
-export function appRow(record: AppRecord, box: SecretBox): Tables["apps"] {
-  return toRow({
-    ...record,
-    privateKey: box.seal(record.privateKey, privateKeyPlace(record.id)),
-    webhookSecret: record.webhookSecret && box.seal(record.webhookSecret, webhookSecretPlace(record.id)),
-  });
-}
-
-export function appOf(row: Tables["apps"], box: SecretBox): AppRecord {
-  return {
-    ...readRow(row),
-    privateKey: box.open(row.private_key, privateKeyPlace(row.id)),
-    webhookSecret:
-      row.webhook_secret === null ? undefined : box.open(row.webhook_secret, webhookSecretPlace(row.id)),
-  };
-}
+import { appOf, appRow } from "../rows/records.ts";
+import type { Tables } from "../rows/tables.ts";
 
 export function sqlApps(
   db: Kysely<Tables>,
@@ -75,16 +57,6 @@ export function sqlApps(
       return numDeletedRows === 1n;
     },
   };
-}
-
-/** Record that an app's private key is sealed for. */
-export function privateKeyPlace(id: string): string {
-  return `apps/${id}/private_key`;
-}
-
-/** Record that an app's webhook secret is sealed for. */
-export function webhookSecretPlace(id: string): string {
-  return `apps/${id}/webhook_secret`;
 }
 
 async function takeDefault(transaction: Transaction<Tables>, record: AppRecord): Promise<void> {

@@ -1,7 +1,8 @@
 import type { Kysely } from "kysely";
-import type { AuditRecord, AuditStore } from "../../audit/audit-store.ts";
+import type { AuditStore } from "../../audit/audit-store.ts";
 import { pageOf, positionOf } from "../time-cursor.ts";
-import { rowReader, type Tables } from "./tables.ts";
+import { auditRecordOf, auditRow } from "../rows/records.ts";
+import type { Tables } from "../rows/tables.ts";
 
 /** Rows of one insert: 13 values each, and SQLite takes 32,766 of them in a statement (sqlite.org/limits.html). */
 const ROWS_PER_INSERT = 500;
@@ -62,35 +63,5 @@ export function sqlAudit(db: Kysely<Tables>): AuditStore {
         if (numDeletedRows < BigInt(ROWS_PER_DELETE)) return deleted;
       }
     },
-  };
-}
-
-export function auditRow(record: AuditRecord): Tables["audit"] {
-  const { actor, target } = record;
-  return {
-    id: record.id,
-    at: record.at,
-    action: record.action,
-    outcome: record.outcome,
-    actor_kind: actor.kind,
-    actor_login: actor.login ?? null,
-    actor_key: actor.login?.toLowerCase() ?? null,
-    credential_id: actor.credentialId ?? null,
-    target: target ?? null,
-    target_key: target?.toLowerCase() ?? null,
-    remote_address: record.remoteAddress ?? null,
-    request_id: record.requestId ?? null,
-    details: record.details === undefined ? null : JSON.stringify(record.details),
-  };
-}
-
-const readRow = rowReader<Required<Omit<AuditRecord, "actor">>>({ json: ["details"] });
-
-export function auditRecordOf(row: Tables["audit"]): AuditRecord {
-  const { actor_kind: kind, actor_login: login, credential_id: credentialId, ...others } = row;
-  const { actor_key: _actor, target_key: _target, ...columns } = others;
-  return {
-    ...readRow(columns),
-    actor: { kind, login: login ?? undefined, credentialId: credentialId ?? undefined },
   };
 }

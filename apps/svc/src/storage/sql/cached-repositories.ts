@@ -1,9 +1,10 @@
 import type { Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
-import type { CachedRepositoryRecord, CachedRepositoryStore } from "../store.ts";
+import type { CachedRepositoryStore } from "../store.ts";
 import { counted } from "./coordination/changes.ts";
 import type { SqlSpecifics } from "./specifics.ts";
-import { rowReader, toRow, type Tables } from "./tables.ts";
+import { repositoryOf, repositoryRow } from "../rows/records.ts";
+import { toRow, type Tables } from "../rows/tables.ts";
 
 export function sqlCachedRepositories(db: Kysely<Tables>, specifics: SqlSpecifics): CachedRepositoryStore {
   const changed = async <Result>(change: (transaction: Kysely<Tables>) => Promise<Result>): Promise<Result> =>
@@ -48,15 +49,4 @@ export function sqlCachedRepositories(db: Kysely<Tables>, specifics: SqlSpecific
       });
     },
   };
-}
-
-export function repositoryRow(record: CachedRepositoryRecord): Tables["cached_repositories"] {
-  return { ...toRow(record), key: `${record.owner}/${record.name}`.toLowerCase() };
-}
-
-const readRow = rowReader<CachedRepositoryRecord>({ flags: ["enabled"] });
-
-export function repositoryOf(row: Tables["cached_repositories"]): CachedRepositoryRecord {
-  const { key: _, ...columns } = row;
-  return readRow(columns);
 }

@@ -1,12 +1,13 @@
 import { sql, type Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { ContentRow, DatabaseContent, NewContent, Replaced, TableRows } from "../database-content.ts";
+import { higherEpochs, refuseContent } from "../replacement.ts";
+import type { Tables } from "../rows/tables.ts";
 import { refuseRunningInstances } from "../running-instances.ts";
 import { countChange } from "./coordination/changes.ts";
 import { withDatabaseErrors } from "./database-errors.ts";
 import { MIGRATION_NAMES, migrationState } from "./migrations.ts";
 import type { SqlSpecifics } from "./specifics.ts";
-import type { Tables } from "./tables.ts";
 import { countValidTokens } from "./valid-tokens.ts";
 
 interface ContentTable {
@@ -198,19 +199,6 @@ async function countRows(db: Kysely<Tables>, applied: readonly string[]): Promis
   return counts;
 }
 
-/** @throws SvcError `database_not_empty` */
-export function refuseContent(found: Readonly<Record<string, number>>): void {
-  const counts = Object.entries(found).map(([name, count]) => `${name}: ${count}`);
-  if (counts.length === 0) return;
-  throw new SvcError(
-    "database_not_empty",
-    `Cannot restore: the database is not empty (${counts.join(", ")})`,
-    {
-      hint: "Restore into an empty one. Or give --replace, which deletes what the database has.",
-    },
-  );
-}
-
 /** Times by id. Ids are unique over all databases, so an id that the backup has too is the same token. */
 async function revokedTokens(db: Kysely<Tables>): Promise<ReadonlyMap<string, number>> {
   const rows = await db
@@ -250,19 +238,4 @@ async function nextEpochs(
   const present = new Map(stored.map(({ key, epoch }) => [key, epoch]));
   const { time } = await db.selectNoFrom(now.as("time")).executeTakeFirstOrThrow();
   return higherEpochs(present, epochs, raiseEpochs ? time : undefined);
-}
-
-/** @param raisedTo time by the clock of the database; undefined: no epoch is raised */
-export function higherEpochs(
-  present: ReadonlyMap<string, number>,
-  restored: ReadonlyMap<string, number>,
-  raisedTo: number | undefined,
-): ReadonlyMap<string, number> {
-  const next = new Map<string, number>();
-  for (const key of new Set([...present.keys(), ...restored.keys()])) {
-    const highest = Math.max(present.get(key) ?? 0, restored.get(key) ?? 0);
-    const epoch = raisedTo === undefined ? highest : Math.max(raisedTo, highest + 1);
-    if (epoch > 0) next.set(key, epoch);
-  }
-  return next;
 }

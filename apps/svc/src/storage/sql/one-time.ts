@@ -2,7 +2,7 @@ import { Secret } from "@devplat/base";
 import type { Kysely } from "kysely";
 import type { SecretBox } from "../secret-box.ts";
 import type { OneTimeRecord, OneTimeStore } from "../store.ts";
-import { rowReader, type Tables } from "./tables.ts";
+import { rowReader, type Tables } from "../rows/tables.ts";
 
 const readRow = rowReader<OneTimeRecord>();
 

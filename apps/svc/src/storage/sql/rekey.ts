@@ -1,10 +1,9 @@
 import { sql, type Kysely } from "kysely";
 import type { SecretBox } from "../secret-box.ts";
-import { privateKeyPlace, webhookSecretPlace } from "./apps.ts";
 import { withDatabaseErrors } from "./database-errors.ts";
 import { oneTimePlace } from "./one-time.ts";
-import type { Tables } from "./tables.ts";
-import { credentialPlace } from "./users.ts";
+import { credentialPlace, privateKeyPlace, webhookSecretPlace } from "../rows/records.ts";
+import type { Tables } from "../rows/tables.ts";
 
 /** Secrets between two reports of progress. */
 const REPORT_EVERY = 100;

@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import type { SessionRecord, SessionStore } from "../store.ts";
-import { rowReader, toRow, type Tables } from "./tables.ts";
+import { sessionOf } from "../rows/records.ts";
+import { toRow, type Tables } from "../rows/tables.ts";
 
 export function sqlSessions(db: Kysely<Tables>): SessionStore {
   const first = async (column: "id" | "token_hash", value: string): Promise<SessionRecord | undefined> => {
@@ -43,12 +44,4 @@ export function sqlSessions(db: Kysely<Tables>): SessionStore {
       return Number((await query.executeTakeFirst()).numDeletedRows);
     },
   };
-}
-
-const readRow = rowReader<SessionRecord>();
-
-export function sessionOf(row: Tables["sessions"]): SessionRecord {
-  const record = readRow(row);
-  // An unknown role has the fewest rights.
-  return { ...record, role: record.role === "admin" ? "admin" : "user" };
 }

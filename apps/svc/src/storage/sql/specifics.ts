@@ -1,6 +1,6 @@
 import type { Kysely, RawBuilder } from "kysely";
 import type { ChangeTopic } from "../coordination-store.ts";
-import type { Tables } from "./tables.ts";
+import type { Tables } from "../rows/tables.ts";
 
 /** Parts of the store that differ between the SQL databases. */
 export interface SqlSpecifics {

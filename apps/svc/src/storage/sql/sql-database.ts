@@ -6,7 +6,7 @@ import { migrate, migrationState } from "./migrations.ts";
 import { unknownKeys } from "./rekey.ts";
 import { sqlStore } from "./sql-store.ts";
 import type { SqlSpecifics } from "./specifics.ts";
-import type { Tables } from "./tables.ts";
+import type { Tables } from "../rows/tables.ts";
 
 export interface SqlDatabaseOptions {
   readonly db: Kysely<Tables>;

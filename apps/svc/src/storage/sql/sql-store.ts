@@ -12,7 +12,7 @@ import { sqlOneTime } from "./one-time.ts";
 import { sqlSessions } from "./sessions.ts";
 import { lateMethods } from "../wrapped.ts";
 import type { SqlSpecifics } from "./specifics.ts";
-import type { Tables } from "./tables.ts";
+import type { Tables } from "../rows/tables.ts";
 import { sqlTokens } from "./tokens.ts";
 import { sqlUsers } from "./users.ts";
 

@@ -1,7 +1,8 @@
 import type { Kysely } from "kysely";
 import type { TokenRecord, TokenStore } from "../store.ts";
 import { pageOf, positionOf } from "../time-cursor.ts";
-import { rowReader, toRow, type Tables } from "./tables.ts";
+import { tokenOf } from "../rows/records.ts";
+import { toRow, type Tables } from "../rows/tables.ts";
 import { isValidAt } from "./valid-tokens.ts";
 
 export function sqlTokens(db: Kysely<Tables>): TokenStore {
@@ -87,5 +88,3 @@ export function sqlTokens(db: Kysely<Tables>): TokenStore {
     },
   };
 }
-
-export const tokenOf = rowReader<TokenRecord>({ json: ["repositories", "scopes", "ipAllow"] });

@@ -3,7 +3,8 @@ import { credentialText, readCredential } from "../credential-text.ts";
 import { formerLogin } from "../former-login.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { UserRecord, UserStore } from "../store.ts";
-import { rowReader, toRow, type Row, type Tables } from "./tables.ts";
+import { credentialPlace, userOf } from "../rows/records.ts";
+import { toRow, type Row, type Tables } from "../rows/tables.ts";
 
 /** Maximum tries of a login. Each try loses to at most one other login of the same user. */
 const MAX_TRIES = 5;
@@ -87,11 +88,6 @@ export function sqlUsers(
   };
 }
 
-/** Record that a user's credential is sealed for. */
-export function credentialPlace(userId: string): string {
-  return `users/${userId}`;
-}
-
 async function logInHostUser(
   transaction: Transaction<Tables>,
   user: UserRecord & { readonly hostUserId: string },
@@ -124,5 +120,3 @@ async function logInHostUser(
 function rowOf(user: UserRecord): Tables["users"] {
   return { ...toRow(user), login_key: user.login.toLowerCase(), credential: null, credential_at: null };
 }
-
-export const userOf = rowReader<UserRecord>();

@@ -1,5 +1,5 @@
 import type { Expression, ExpressionBuilder, Kysely, SqlBool } from "kysely";
-import type { Tables } from "./tables.ts";
+import type { Tables } from "../rows/tables.ts";
 
 /** Condition for proxy and agent tokens that are neither revoked nor expired. */
 export function isValidAt(now: number): (is: ExpressionBuilder<Tables, "tokens">) => Expression<SqlBool> {

@@ -4,7 +4,7 @@ import { messageOf } from "@devplat/base";
 import { Kysely, sql } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { SqlSpecifics } from "../sql/specifics.ts";
-import type { Tables } from "../sql/tables.ts";
+import type { Tables } from "../rows/tables.ts";
 import { nodeSqliteDialect } from "./dialect.ts";
 
 /** Takes what people write as the connection string of a file database: a path, `file:path` or `sqlite:path`. */

@@ -13,7 +13,7 @@ import { SecretBox } from "../secret-box.ts";
 import { migrate, migrationState } from "../sql/migrations.ts";
 import type { Store } from "../store.ts";
 import { sqlStore } from "../sql/sql-store.ts";
-import type { Tables } from "../sql/tables.ts";
+import type { Tables } from "../rows/tables.ts";
 import { openSqlite, sqlitePath, sqliteSpecifics } from "./open.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-store-"));

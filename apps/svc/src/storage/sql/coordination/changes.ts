@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Kysely } from "kysely";
 import type { ChangeStore, ChangeTopic } from "../../coordination-store.ts";
 import type { SqlSpecifics } from "../specifics.ts";
-import type { Tables } from "../tables.ts";
+import type { Tables } from "../../rows/tables.ts";
 
 export function sqlChanges(db: Kysely<Tables>, { listen }: SqlSpecifics): ChangeStore {
   return {

@@ -3,7 +3,7 @@ import type { EpochStore } from "../../coordination-store.ts";
 import { counted } from "./changes.ts";
 import { nextNumber } from "./growing-number.ts";
 import type { SqlSpecifics } from "../specifics.ts";
-import type { Tables } from "../tables.ts";
+import type { Tables } from "../../rows/tables.ts";
 
 export function sqlEpochs(db: Kysely<Tables>, specifics: SqlSpecifics): EpochStore {
   const { now } = specifics;

@@ -2,7 +2,7 @@ import { sql, type Kysely } from "kysely";
 import type { InstanceStore } from "../../coordination-store.ts";
 import { byHostName } from "../../instance-order.ts";
 import type { SqlSpecifics } from "../specifics.ts";
-import type { Tables } from "../tables.ts";
+import type { Tables } from "../../rows/tables.ts";
 
 export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): InstanceStore {
   return {

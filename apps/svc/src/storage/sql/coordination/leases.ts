@@ -2,7 +2,7 @@ import { sql, type Kysely } from "kysely";
 import type { LeaseStore } from "../../coordination-store.ts";
 import { nextNumber } from "./growing-number.ts";
 import type { SqlSpecifics } from "../specifics.ts";
-import type { Tables } from "../tables.ts";
+import type { Tables } from "../../rows/tables.ts";
 
 /** Holder of a lease that was released. Its row keeps the fencing number. */
 const NOBODY = "";

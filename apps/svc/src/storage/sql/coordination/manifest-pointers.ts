@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import type { ManifestPointerStore } from "../../coordination-store.ts";
-import type { Tables } from "../tables.ts";
+import type { Tables } from "../../rows/tables.ts";
 
 export function sqlManifestPointers(db: Kysely<Tables>): ManifestPointerStore {
   return {

@@ -2,7 +2,7 @@ import { sql, type Kysely, type Selectable } from "kysely";
 import type { SharedFetchRecord, SharedFetchStore } from "../../coordination-store.ts";
 import { nextNumber } from "./growing-number.ts";
 import type { SqlSpecifics } from "../specifics.ts";
-import type { Tables } from "../tables.ts";
+import type { Tables } from "../../rows/tables.ts";
 
 export function sqlSharedFetches(db: Kysely<Tables>, { now }: SqlSpecifics): SharedFetchStore {
   const after = (ms: number) => sql<number>`${now} + CAST(${ms} AS bigint)`;

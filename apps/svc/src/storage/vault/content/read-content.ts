@@ -2,12 +2,9 @@ import { Secret } from "@devplat/base";
 import { SvcError } from "../../../errors.ts";
 import type { ContentRow, DatabaseContent, TableRows } from "../../database-content.ts";
 import type { SecretBox } from "../../secret-box.ts";
-import { appRow } from "../../sql/apps.ts";
-import { auditRow } from "../../sql/audit.ts";
-import { repositoryRow } from "../../sql/cached-repositories.ts";
 import { MIGRATION_NAMES } from "../../sql/migrations.ts";
-import { toRow } from "../../sql/tables.ts";
-import { credentialPlace } from "../../sql/users.ts";
+import { appRow, auditRow, credentialPlace, repositoryRow } from "../../rows/records.ts";
+import { toRow } from "../../rows/tables.ts";
 import type { ManifestPointer } from "../../coordination-store.ts";
 import type {
   AppRecord,

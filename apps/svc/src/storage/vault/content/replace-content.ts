@@ -4,16 +4,19 @@ import { SvcError } from "../../../errors.ts";
 import { MIGRATIONS, FORM, RESTORING, type FormDocument } from "../form.ts";
 import type { ContentRow, NewContent, Replaced } from "../../database-content.ts";
 import { refuseAhead } from "../../migration-state.ts";
+import { higherEpochs, refuseContent } from "../../replacement.ts";
 import { refuseRunningInstances } from "../../running-instances.ts";
 import type { SecretBox } from "../../secret-box.ts";
-import { appOf } from "../../sql/apps.ts";
-import { auditRecordOf } from "../../sql/audit.ts";
-import { repositoryOf } from "../../sql/cached-repositories.ts";
-import { higherEpochs, refuseContent } from "../../sql/content.ts";
-import { sessionOf } from "../../sql/sessions.ts";
-import type { Tables } from "../../sql/tables.ts";
-import { tokenOf } from "../../sql/tokens.ts";
-import { credentialPlace, userOf } from "../../sql/users.ts";
+import {
+  appOf,
+  auditRecordOf,
+  credentialPlace,
+  repositoryOf,
+  sessionOf,
+  tokenOf,
+  userOf,
+} from "../../rows/records.ts";
+import type { Tables } from "../../rows/tables.ts";
 import type { AppRecord, CachedRepositoryRecord, TokenRecord } from "../../store.ts";
 import { entryOf, PATH as APPS } from "../apps.ts";
 import { folderOf } from "../audit.ts";
