@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { Secret } from "@devplat/base";
+import { VaultClient } from "@devplat/secret-store";
+import { startVault, type Vault } from "@devplat/testkit";
+import { VaultKv, type Stored } from "./kv.ts";
+
+/** Another instance changes each document right after it was read here. */
+class ContestedKv extends VaultKv {
+  override async read<T>(path: string, version?: number): Promise<Stored<T> | undefined> {
+    const stored = await super.read<T>(path, version);
+    await this.write(path, "of another instance", stored?.version ?? 0);
+    return stored;
+  }
+}
+
+describe("VaultKv", () => {
+  let vault: Vault;
+  let client: VaultClient;
+  const place = { mount: "kv", prefix: "svc" };
+  before(async () => {
+    vault = await startVault();
+    client = new VaultClient({ address: vault.address, token: () => new Secret(vault.rootToken) });
+  });
+  after(async () => {
+    await client?.close();
+    await vault?.stop();
+  });
+
+  it("a record that others change each time is contention, not a database that is away", async () => {
+    await assert.rejects(
+      new ContestedKv(client, place).change<string>("contested", () => "of this instance"),
+      { code: "database_contention", remedy: "retry" },
+    );
+    assert.equal((await new VaultKv(client, place).read("contested"))?.value, "of another instance");
+  });
+});
