@@ -148,7 +148,11 @@ export async function replaceContent(
 ): Promise<Replaced> {
   return withDatabaseErrors(async () =>
     db.transaction().execute(async (transaction) => {
-      await awaitOthers(transaction);
+      // This waits for other restores: two that both found an empty database would mix their rows. The rows of the counts are
+      // locked until the end of the transaction.
+      for (const topic of ["repositories", "epochs"] as const) {
+        await countChange(transaction, topic, specifics);
+      }
       const found = await refuseReplacement(transaction, specifics, content.replace, MIGRATION_NAMES);
       const revoked = await revokedTokens(transaction);
       const epochs = await nextEpochs(transaction, specifics, content);
@@ -164,20 +168,9 @@ export async function replaceContent(
       const valid = await countValidTokens(transaction, content.now);
       await revokeAgain(transaction, revoked);
       const validTokens = await countValidTokens(transaction, content.now);
-      for (const topic of ["repositories", "epochs"] as const) {
-        await countChange(transaction, topic, specifics);
-      }
       return { deleted: found, revocations: valid - validTokens, validTokens };
     }),
   );
-}
-
-/**
- * Waits for other restores into this database. Two that both found it empty would mix their rows. The change locks a row until the
- * end of the transaction. The table is that of kysely's migrator, and has one row.
- */
-async function awaitOthers(db: Kysely<Tables>): Promise<void> {
-  await sql`UPDATE kysely_migration_lock SET is_locked = is_locked`.execute(db);
 }
 
 async function refuseRunning(db: Kysely<Tables>, specifics: SqlSpecifics): Promise<void> {
