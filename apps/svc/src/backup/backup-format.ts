@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { SvcError } from "../errors.ts";
-import type { ContentKind } from "../storage/database-content.ts";
 
 /*
  * A backup is a file of age (age-encryption.org/v1) that holds gzip of JSON lines, in this order:
@@ -32,8 +31,8 @@ const header = z.strictObject({
   /** Version of the program that wrote it. */
   program: z.string().max(100),
   created_at: z.iso.datetime(),
-  /** Form of the rows. */
-  content: z.enum(["sql", "vault"]),
+  /** Form of the rows: those of an SQL database. Documents of Vault are read as such rows, too. */
+  content: z.literal("sql"),
   /** Kind of the database that it was made from. */
   driver: z.enum(["sqlite", "postgres", "vault"]),
   migrations: names.min(1),
@@ -62,7 +61,7 @@ const row = z.record(z.string().max(200), z.union([z.string(), z.number(), z.nul
 
 const table = z.string().regex(/^[a-z_]{1,100}$/);
 
-export type BackupHeader = Readonly<z.output<typeof header>> & { readonly content: ContentKind };
+export type BackupHeader = Readonly<z.output<typeof header>>;
 export type BackupConfiguration = Readonly<z.output<typeof configuration>>;
 export type BackupKey = Readonly<z.output<typeof key>>;
 export type BackupRow = Readonly<z.output<typeof row>>;

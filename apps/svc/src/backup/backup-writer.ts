@@ -52,13 +52,13 @@ async function* backupLines(
   { header, configuration, key, content, progress }: BackupParts,
   rows: Record<string, number>,
 ): AsyncGenerator<string> {
-  const { kind, migrations, tables } = content;
+  const { migrations, tables } = content;
   yield textOf({
     backup: {
       format: FORMAT_NAME,
       version: FORMAT_VERSION,
       ...header,
-      content: kind,
+      content: "sql",
       migrations: [...migrations],
     },
   });

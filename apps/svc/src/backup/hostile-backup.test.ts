@@ -72,7 +72,7 @@ const REFUSED: readonly (readonly [string, () => string | Uint8Array, RegExp])[]
   ["more in the header", () => lines(header({ more: 1 }), end()), /form of a backup/],
   ["no migrations", () => lines(header({ migrations: [] }), end()), /form of a backup/],
   ["migrations with gaps", () => lines(header({ migrations: MIGRATION_NAMES.slice(1) }), end()), /gaps/],
-  ["documents of Vault", () => lines(header({ content: "vault" }), end()), /another kind/],
+  ["documents of Vault", () => lines(header({ content: "vault" }), end()), /line 1 does not have the form/],
   [
     "an unknown table",
     () => lines(header(), table("kysely_migration", { name: "x" }), end()),

@@ -8,7 +8,6 @@ import { databaseSettings, encryptionKeySource } from "../storage/database-setti
 import type { Replaced } from "../storage/database-content.ts";
 import type { Database, EncryptionKeys } from "../storage/database.ts";
 import { adoptKey, encryptionKeys, newEncryptionKey } from "../storage/encryption-key.ts";
-import { refuseAhead } from "../storage/migration-state.ts";
 import { openDatabase } from "../storage/open-store.ts";
 import type { ListedRepository, StagedBackup } from "./staged-backup.ts";
 
@@ -46,8 +45,7 @@ export async function restoreDatabase(
   const now = systemClock.now();
   const database = await openDatabase(databaseSettings(config));
   try {
-    if (database.kind === "sql") refuseAhead(await database.state());
-    // Also inside of the transaction. But by then the database is migrated, and the key is written.
+    // The replacement refuses the same again. But by then the database is migrated, and the key is written.
     await database.refuseReplacement(choices.replace);
     const ofBackup = [key?.current, key?.previous ?? undefined]
       .filter((each) => each !== undefined)
@@ -70,7 +68,6 @@ export async function restoreDatabase(
     });
     const listed = await staged.listed();
     const epochs = await knownEpochs(staged, listed, config);
-    if (database.kind === "sql") await database.migrate();
     const content = {
       tables: staged.tables(),
       epochs,
@@ -110,7 +107,7 @@ async function targetKeys(
   ofBackup: Secret | undefined,
 ): Promise<TargetKeys> {
   const source = encryptionKeySource(config);
-  if (database.kind === "vault") {
+  if (database.encryptsSecrets) {
     const others = [source.key, source.key_previous].filter((key) => key !== undefined);
     return { keys: { current: newEncryptionKey(), previous: undefined }, keyFile: undefined, others };
   }

@@ -151,8 +151,7 @@ class Staging {
     this.#progress = progress;
   }
 
-  async header({ content, migrations, program }: BackupHeader): Promise<void> {
-    if (content !== "sql") throw refusedBackup("it is of another kind of database");
+  async header({ migrations, program }: BackupHeader): Promise<void> {
     const unknown = migrations.filter((name) => !MIGRATION_NAMES.includes(name));
     if (unknown.length > 0) {
       throw new SvcError(

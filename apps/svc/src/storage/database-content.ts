@@ -1,6 +1,3 @@
-/** Form of the rows. Documents of Vault are read as rows of an SQL database, too. `vault` was never written. */
-export type ContentKind = "sql" | "vault";
-
 /** Rows of a table, by column. */
 export interface TableRows {
   readonly table: string;
@@ -9,9 +6,8 @@ export interface TableRows {
 
 export type ContentRow = Readonly<Record<string, unknown>>;
 
-/** Content of a database for a backup. It lacks data that is worth nothing after a restore, such as leases and pending sign-ins. */
+/** Content of a database for a backup, as rows of an SQL database. It lacks data that is worth nothing after a restore, such as leases and pending sign-ins. */
 export interface DatabaseContent {
-  readonly kind: ContentKind;
   /** Applied migrations, in their order. They say what the rows look like. */
   readonly migrations: readonly string[];
   /** Tables after each other, a few rows at a time. It can be read once. */

@@ -1,5 +1,5 @@
 import type { Secret } from "@devplat/base";
-import type { ContentKind, DatabaseContent, NewContent, Replaced } from "./database-content.ts";
+import type { DatabaseContent, NewContent, Replaced } from "./database-content.ts";
 import type { MigrationState } from "./migration-state.ts";
 import type { Store } from "./store.ts";
 
@@ -27,7 +27,8 @@ export interface Database {
    * @throws SvcError `encryption_key`: there is none, or stored secrets are under another
    */
   store(keys: () => Promise<EncryptionKeys>): Promise<Store>;
-  readonly kind: ContentKind;
+  /** Whether it encrypts secrets by itself. Otherwise the service encrypts them with its own keys. */
+  readonly encryptsSecrets: boolean;
   /**
    * Reads everything that a backup has, as of one moment.
    *
@@ -39,15 +40,15 @@ export interface Database {
    * Refuses what {@link replaceContent} would refuse, and changes nothing. The database may lack migrations.
    *
    * @param replace whether content that it has may be deleted
-   * @throws SvcError `database_not_empty`, `database_in_use`, or `database_unavailable`
+   * @throws SvcError `database_not_empty`, `database_in_use`, `database_ahead`, or `database_unavailable`
    */
   refuseReplacement(replace: boolean): Promise<void>;
   /**
-   * Puts other content in place of what the database has. An SQL database must be current, and changes all or nothing. Vault
-   * is not usable until the restore has ended, and a restore that did not end is repeated.
+   * Puts other content in place of what the database has. The content of an SQL database, once that is current, changes all or
+   * nothing. Vault is not usable until the restore has ended, and a restore that did not end is repeated.
    *
    * @param keys open the secrets of the content
-   * @throws SvcError `database_not_empty`, `database_in_use`, or `database_unavailable`
+   * @throws SvcError `database_not_empty`, `database_in_use`, `database_ahead`, or `database_unavailable`
    */
   replaceContent(content: NewContent, keys: EncryptionKeys): Promise<Replaced>;
   close(): Promise<void>;

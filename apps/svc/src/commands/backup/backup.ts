@@ -126,7 +126,7 @@ async function keysOfBackup(
   source: EncryptionKeySource,
   withoutKey: boolean,
 ): Promise<EncryptionKeys> {
-  if (database.kind !== "vault" || source.key !== undefined) return encryptionKeys(source);
+  if (!database.encryptsSecrets || source.key !== undefined) return encryptionKeys(source);
   if (withoutKey) {
     throw new SvcError(
       "config_refused",

@@ -78,7 +78,7 @@ export async function readContent<T>(
             { hint: "Run the backup with that version." },
           );
         }
-        return use({ kind: "sql", migrations: applied, tables: tableRows(snapshot, applied) });
+        return use({ migrations: applied, tables: tableRows(snapshot, applied) });
       }),
   );
 }

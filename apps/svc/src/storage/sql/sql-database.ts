@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import { SvcError } from "../../errors.ts";
 import type { Database } from "../database.ts";
+import { refuseAhead } from "../migration-state.ts";
 import { SecretBox } from "../secret-box.ts";
 import { migrate, migrationState } from "./migrations.ts";
 import { unknownKeys } from "./rekey.ts";
@@ -30,7 +31,7 @@ export function sqlDatabase({ db, openForMigration, specifics }: SqlDatabaseOpti
     state: async () => migrationState(db),
 
     migrate: async () => patiently(migrate),
-    kind: "sql",
+    encryptsSecrets: false,
     // The start does not load the code of backups. Statements are short, but the transaction may be idle while the backup is written.
     readContent: async (use) => {
       const { readContent } = await import("./content.ts");
@@ -40,12 +41,16 @@ export function sqlDatabase({ db, openForMigration, specifics }: SqlDatabaseOpti
     refuseReplacement: async (replace) =>
       patiently(async (patient) => {
         const { refuseReplacement } = await import("./content.ts");
-        const { applied } = await migrationState(patient);
-        await refuseReplacement(patient, specifics, replace, applied);
+        const state = await migrationState(patient);
+        refuseAhead(state);
+        await refuseReplacement(patient, specifics, replace, state.applied);
       }),
     replaceContent: async (content) => {
       const { replaceContent } = await import("./content.ts");
-      return patiently(async (patient) => replaceContent(patient, specifics, content));
+      return patiently(async (patient) => {
+        await migrate(patient);
+        return replaceContent(patient, specifics, content);
+      });
     },
 
     async store(keys) {

@@ -70,7 +70,7 @@ function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
       return added;
     },
 
-    kind: "vault",
+    encryptsSecrets: true,
     // The start does not load the code of backups.
     readContent: async (use, { current, previous }) => {
       const { readVaultContent } = await import("./content/read-content.ts");

@@ -112,7 +112,7 @@ export async function readVaultContent<T>(
   use: (content: DatabaseContent) => Promise<T>,
 ): Promise<T> {
   const moment = await kv.moment();
-  return use({ kind: "sql", migrations: MIGRATION_NAMES, tables: tableRows(kv, box, moment) });
+  return use({ migrations: MIGRATION_NAMES, tables: tableRows(kv, box, moment) });
 }
 
 async function* tableRows(kv: VaultKv, box: SecretBox, moment: number): AsyncGenerator<TableRows> {
