@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   freePort,
@@ -13,8 +13,6 @@ import {
 } from "@devplat/testkit";
 
 const SOURCES = join(import.meta.dirname, "../../../tools/kube-apiserver");
-/** Version in tools/kube-apiserver/go.mod. A build of the module has none. */
-const VERSION = "1.31.4";
 /** 8 minutes of CPU, on cores that other tests may use, too. */
 const BUILD_LIMIT_MS = 14 * 60_000;
 const PROGRAMS = {
@@ -32,7 +30,9 @@ export interface ApiServer {
 
 export async function startApiServer(): Promise<ApiServer> {
   const programs = await builds();
+  await using started = new AsyncDisposableStack();
   const folder = await tempFolder("api-server");
+  started.defer(() => folder.remove());
   const at = (name: string): string => join(folder.path, name);
   const etcdUrl = { client: "", peer: "" };
   const etcd = await startPeer("etcd", async () => {
@@ -53,53 +53,41 @@ export async function startApiServer(): Promise<ApiServer> {
       isReady: (output) => output.includes("ready to serve client requests"),
     };
   });
+  started.defer(async () => void (await etcd.stop()));
   const key = await run("openssl", ["genrsa", "-out", at("accounts.key"), "2048"]);
   if (key.code !== 0) throw TestkitError.failed("openssl", key.stderr);
   await writeFile(at("tokens.csv"), "administrator,admin,1,system:masters\n");
   const kubeconfig = at("kubeconfig");
   const kubectl: ApiServer["kubectl"] = (args, input) =>
     run("kubectl", ["--kubeconfig", kubeconfig, ...args], input === undefined ? {} : { input });
-  let server;
-  try {
-    server = await startPeer("kube-apiserver", async () => {
-      const port = await freePort();
-      await writeFile(kubeconfig, JSON.stringify(configOf(port, at("certificates/apiserver.crt"))), {
-        mode: 0o600,
-      });
-      const args = {
-        "etcd-servers": etcdUrl.client,
-        "bind-address": "127.0.0.1",
-        "secure-port": String(port),
-        "cert-dir": at("certificates"),
-        "token-auth-file": at("tokens.csv"),
-        "authorization-mode": "RBAC",
-        "service-account-issuer": "https://kubernetes.default.svc",
-        "service-account-key-file": at("accounts.key"),
-        "service-account-signing-key-file": at("accounts.key"),
-        "service-cluster-ip-range": "10.0.0.0/24",
-        // Its address is one of loopback, which no object can hold.
-        "endpoint-reconciler-type": "none",
-      };
-      return {
-        command: join(programs, "kube-apiserver"),
-        args: flags(args),
-        isReady: async () => (await kubectl(["get", "--raw", "/readyz"])).stdout === "ok",
-      };
+  const server = await startPeer("kube-apiserver", async () => {
+    const port = await freePort();
+    await writeFile(kubeconfig, JSON.stringify(configOf(port, at("certificates/apiserver.crt"))), {
+      mode: 0o600,
     });
-  } catch (error) {
-    await etcd.stop();
-    await folder.remove();
-    throw error;
-  }
-  return {
-    kubeconfig,
-    kubectl,
-    async stop() {
-      await server.stop();
-      await etcd.stop();
-      await folder.remove();
-    },
-  };
+    const args = {
+      "etcd-servers": etcdUrl.client,
+      "bind-address": "127.0.0.1",
+      "secure-port": String(port),
+      "cert-dir": at("certificates"),
+      "token-auth-file": at("tokens.csv"),
+      "authorization-mode": "RBAC",
+      "service-account-issuer": "https://kubernetes.default.svc",
+      "service-account-key-file": at("accounts.key"),
+      "service-account-signing-key-file": at("accounts.key"),
+      "service-cluster-ip-range": "10.0.0.0/24",
+      // Its address is one of loopback, which no object can hold.
+      "endpoint-reconciler-type": "none",
+    };
+    return {
+      command: join(programs, "kube-apiserver"),
+      args: flags(args),
+      isReady: async () => (await kubectl(["get", "--raw", "/readyz"])).stdout === "ok",
+    };
+  });
+  started.defer(async () => void (await server.stop()));
+  const running = started.move();
+  return { kubeconfig, kubectl, stop: () => running.disposeAsync() };
 }
 
 function configOf(port: number, authority: string): object {
@@ -132,9 +120,10 @@ async function builds(): Promise<string> {
   await mkdir(peerCache(), { recursive: true });
   const part = await mkdtemp(`${folder}.`);
   try {
-    const [major, minor] = VERSION.split(".");
+    const version = await pinnedVersion();
+    const [major, minor] = version.split(".");
     const set = (name: string, value = ""): string => `-X k8s.io/component-base/version.git${name}=${value}`;
-    const linker = ["-s -w", set("Version", `v${VERSION}`), set("Major", major), set("Minor", minor)].join(
+    const linker = ["-s -w", set("Version", `v${version}`), set("Major", major), set("Minor", minor)].join(
       " ",
     );
     for (const [name, source] of Object.entries(PROGRAMS)) {
@@ -147,4 +136,12 @@ async function builds(): Promise<string> {
     await rm(part, { recursive: true, force: true });
   }
   return folder;
+}
+
+/** Version of Kubernetes in go.mod. A program that is built from the module does not know its own. */
+async function pinnedVersion(): Promise<string> {
+  const [, version] =
+    /^\s*k8s\.io\/kubernetes v(\S+)/m.exec(await readFile(join(SOURCES, "go.mod"), "utf8")) ?? [];
+  if (version === undefined) throw new Error(`cannot find the version of Kubernetes in ${SOURCES}/go.mod`);
+  return version;
 }

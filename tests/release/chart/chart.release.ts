@@ -30,8 +30,8 @@ describe("the Helm chart at an API server", { timeout: 1_500_000 }, () => {
     await ok(["create", "priorityclass", "high", "--value=1000"]);
   });
   after(async () => {
-    await server.stop();
-    await folder.remove();
+    await server?.stop();
+    await folder?.remove();
   });
 
   const ok = async (args: readonly string[], input?: string): Promise<string> => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { copyFile } from "node:fs/promises";
+import { chmod, copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { gitEnvironment, run, until, type Finished } from "@devplat/testkit";
+import { gitEnvironment, makeCertificate, run, until, type Finished } from "@devplat/testkit";
 import { signInAtHost } from "../../interop/host-sign-in.ts";
 import { INSTANCES, makeComposeStand, type ComposeStand, type InstanceName } from "./stand.ts";
 
@@ -15,7 +15,7 @@ describe("deploy/compose", { timeout: 900_000 }, () => {
     await stand.compose("up", "--detach");
     session = await signInAtHost(stand.url);
   });
-  after(() => stand.stop());
+  after(() => stand?.stop());
 
   const api = async (path: string, init: RequestInit = {}, url = stand.url): Promise<unknown> => {
     const headers = { authorization: `Bearer ${session}`, "content-type": "application/json" };
@@ -93,16 +93,15 @@ describe("deploy/compose", { timeout: 900_000 }, () => {
   });
 
   it("speaks TLS with compose.tls.yaml, and redirects plain HTTP", async () => {
-    const at = (name: string): string => join(stand.folder, "secrets", name);
-    const subject = "-subj /CN=localhost -addext subjectAltName=DNS:localhost";
-    const options = `req -x509 -newkey rsa:2048 -nodes -days 2 ${subject} -keyout ${at("tls.key")} -out ${at("tls.crt")}`;
-    assert.equal((await run("openssl", options.split(" "))).code, 0);
-    await run("chmod", ["444", at("tls.key")]);
+    const { certFile, keyFile } = await makeCertificate(join(stand.folder, "secrets"), ["DNS:localhost"], {
+      file: "tls",
+    });
+    await chmod(keyFile, 0o444);
     const files = ["--file", "compose.yaml", "--file", "compose.tls.yaml"];
     await stand.compose(...files, "up", "--detach", "--no-deps", "nginx");
     await untilHealthy("nginx");
     const ca = join(stand.folder, "../ca.crt");
-    await copyFile(at("tls.crt"), ca);
+    await copyFile(certFile, ca);
     const { code, stderr } = await clone(stand.tlsUrl, "-c", `http.sslCAInfo=${ca}`);
     assert.equal(code, 0, stderr);
     const plain = await fetch(`${stand.url}/healthz`, { redirect: "manual" });

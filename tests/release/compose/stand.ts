@@ -12,7 +12,7 @@ import {
   type CodeHost,
   type Dockerd,
 } from "@devplat/testkit";
-import { startTcpRelay, type TcpRelay } from "../../interop/tcp-relay.ts";
+import { startTcpRelay } from "../../interop/tcp-relay.ts";
 import { IMAGES, makeImages } from "./images.ts";
 
 const DEPLOY = join(import.meta.dirname, "../../../deploy/compose");
@@ -42,13 +42,17 @@ export interface ComposeStand {
 }
 
 export async function makeComposeStand(): Promise<ComposeStand> {
+  await using started = new AsyncDisposableStack();
   const folder = await tempFolder("compose");
+  started.defer(() => folder.remove());
   const work = join(folder.path, "compose");
   const codeHost = await startCodeHost();
+  started.defer(() => codeHost.stop());
   await codeHost.addRepository("org", "r", { private: true, build: repositories.merges });
   codeHost.addUser("ada", "host-token", { repositories: ["org/r"] });
   codeHost.oauth.settings.consent = { login: "ada" };
   const docker = await startDockerd();
+  started.defer(() => docker.stop());
   await makeImages(docker, folder.path);
 
   await cp(DEPLOY, work, { recursive: true });
@@ -84,17 +88,15 @@ export async function makeComposeStand(): Promise<ComposeStand> {
     const logs = await run("docker-compose", ["logs", "--tail", "30"], { cwd: work, env });
     throw TestkitError.failed(`docker-compose ${args.join(" ")}`, done.stderr + logs.stdout);
   };
-  let relay: TcpRelay | undefined;
-  try {
-    // Makes the network, of which this machine has the first address.
-    await compose("up", "--no-start");
-    relay = await startTcpRelay(Number(new URL(codeHost.url).port), { host: `${subnet}.1`, port: hostPort });
-  } catch (error) {
-    await docker.stop();
-    await codeHost.stop();
-    await folder.remove();
-    throw error;
-  }
+  // Makes the network, of which this machine has the first address.
+  await compose("up", "--no-start");
+  started.defer(async () => void (await compose("down", "--volumes", "--timeout", "20")));
+  const relay = await startTcpRelay(Number(new URL(codeHost.url).port), {
+    host: `${subnet}.1`,
+    port: hostPort,
+  });
+  started.defer(() => relay.stop());
+  const running = started.move();
   return {
     url,
     tlsUrl: `https://localhost:${tlsPort}`,
@@ -103,12 +105,6 @@ export async function makeComposeStand(): Promise<ComposeStand> {
     docker,
     codeHost,
     compose,
-    async stop() {
-      await compose("down", "--volumes", "--timeout", "20");
-      relay?.stop();
-      await docker.stop();
-      await codeHost.stop();
-      await folder.remove();
-    },
+    stop: () => running.disposeAsync(),
   };
 }

@@ -7,7 +7,7 @@ describe("the machine of the release tests", () => {
   before(async () => {
     machine = await Machine.boot();
   });
-  after(async () => machine.stop());
+  after(async () => machine?.stop());
 
   it("boots with systemd as PID 1, and has no failed unit", async () => {
     assert.equal(await machine.must(["cat", "/proc/1/comm"]), "systemd");

@@ -37,12 +37,13 @@ export class Machine {
   /** Its PID 1, as this host counts. */
   readonly pid: number;
   readonly #peer: Peer;
-  readonly #remove: () => Promise<void>;
+  readonly #parts: AsyncDisposableStack;
 
-  private constructor(peer: Peer, pid: number, remove: () => Promise<void>) {
+  /** @param parts ends and removes everything of the machine */
+  private constructor(peer: Peer, pid: number, parts: AsyncDisposableStack) {
     this.#peer = peer;
     this.pid = pid;
-    this.#remove = remove;
+    this.#parts = parts;
   }
 
   /** Boots a new machine, and waits until its start is complete. It ends with this process. */
@@ -50,9 +51,12 @@ export class Machine {
     if (process.geteuid?.() !== 0) throw new Error("cannot boot a machine for tests: this needs root");
     const tree = await debianTree();
     await removeEmptyGroups();
+    await using started = new AsyncDisposableStack();
     const folder = await tempFolder("machine");
-    const cgroup = `${CGROUP_PREFIX}${process.pid}-${machines++}`;
-    const groups = await makeGroups(cgroup);
+    started.defer(() => folder.remove());
+    const groups = await groupsOf(`${CGROUP_PREFIX}${process.pid}-${machines++}`);
+    started.defer(() => removeGroups(groups));
+    for (const group of groups) await mkdir(group, { recursive: true });
     const binds = Object.entries(mounts).flatMap(([to, from]) => [from, to]);
     const namespaces = ["--pid", "--mount", "--uts", "--ipc", "--cgroup", "--net"];
     const script = `for group; do [ "$group" = -- ] && break; echo $$ >"$group/cgroup.procs" || exit; shift; done; shift; exec "$@"`;
@@ -71,26 +75,23 @@ export class Machine {
       folder.path,
       ...binds,
     ];
-    const removeAll = async (): Promise<void> => {
-      await removeGroups(groups);
-      await folder.remove();
-    };
-    let machine: Machine | undefined;
     const peer = await startPeer("the machine", async () => ({
       command: "sh",
       args: ["-c", script, "sh", ...groups, "--", ...unshare],
       isReady: () => true,
     }));
+    started.defer(async () => void (await peer.stop("SIGKILL")));
     try {
       const pid = await until(() => firstChild(peer.pid));
-      machine = new Machine(peer, pid, removeAll);
+      const parts = new AsyncDisposableStack();
+      const machine = new Machine(peer, pid, parts);
       await machine.#untilBooted();
+      parts.use(started.move());
       return machine;
     } catch (error) {
-      const log = peer.output().slice(-4000);
-      await peer.stop("SIGKILL");
-      await removeAll();
-      throw new Error(`the machine did not boot; its console:\n${log}`, { cause: error });
+      throw new Error(`the machine did not boot; its console:\n${peer.output().slice(-4000)}`, {
+        cause: error,
+      });
     }
   }
 
@@ -201,8 +202,7 @@ export class Machine {
 
   /** Ends everything in it, and removes what it has changed. */
   async stop(): Promise<void> {
-    await this.#peer.stop("SIGKILL");
-    await this.#remove();
+    await this.#parts.disposeAsync();
   }
 
   async #untilBooted(): Promise<void> {
@@ -219,14 +219,12 @@ export class Machine {
 
 let machines = 0;
 
-/** A control group for the machine in each hierarchy. @returns their folders */
-async function makeGroups(name: string): Promise<string[]> {
+/** Folders of the control groups of a machine, one in each hierarchy. */
+async function groupsOf(name: string): Promise<string[]> {
   const parents = (await isFile(join(CGROUPS, "cgroup.procs")))
     ? [CGROUPS]
     : ["systemd", "unified", "cpu", "memory", "pids"].map((hierarchy) => join(CGROUPS, hierarchy));
-  const made = parents.map((parent) => join(parent, name));
-  for (const group of made) await mkdir(group, { recursive: true });
-  return made;
+  return parents.map((parent) => join(parent, name));
 }
 
 async function removeGroups(groups: readonly string[]): Promise<void> {
@@ -254,7 +252,7 @@ async function removeEmptyGroups(): Promise<void> {
     for (const name of names) {
       const owner = new RegExp(`^${CGROUP_PREFIX}(\\d+)-\\d+$`).exec(name)?.[1];
       if (owner === undefined || (await isFile(`/proc/${owner}/stat`))) continue;
-      await removeGroups(await makeGroups(name));
+      await removeGroups(await groupsOf(name));
     }
   }
 }

@@ -34,7 +34,7 @@ describe("npm run release", { timeout: 2 * LIMIT_MS }, () => {
       });
     }
   });
-  after(() => folder.remove());
+  after(() => folder?.remove());
 
   it("gives equal bytes in two folders", async () => {
     const names = async (out: string): Promise<string[]> =>
