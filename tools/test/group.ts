@@ -42,7 +42,11 @@ export interface RunGroupOptions {
 export async function runGroup(root: string, group: Group, options: RunGroupOptions): Promise<GroupResult> {
   const output = options.quiet === true ? "ignore" : "inherit";
   const folder = mkdtempSync(join(tmpdir(), "devplat-tally-"));
-  const paths = { tally: join(folder, "tally.json"), running: join(folder, "running.txt"), seconds: join(folder, "seconds.json") };
+  const paths = {
+    tally: join(folder, "tally.json"),
+    running: join(folder, "running.txt"),
+    seconds: join(folder, "seconds.json"),
+  };
   const begun = performance.now();
   const way = group.isolated ? "isolated" : "together";
   try {
@@ -78,8 +82,8 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
     }, limit);
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
     clearTimeout(timer);
-    const tally = readJson<Tally>(paths.tally);
-    const fileSeconds = readJson<FileSeconds>(paths.seconds) ?? {};
+    const tally = readJson(paths.tally) as Tally | undefined;
+    const fileSeconds = (readJson(paths.seconds) as FileSeconds | undefined) ?? {};
     const seconds = (performance.now() - begun) / 1000;
     const broken = hung ? whatHung(limit, paths.running) : whatBroke(tally, code, signal);
     return { ...(tally ?? NOTHING), seconds, fileSeconds, broken };
@@ -115,9 +119,9 @@ function whatBroke(
 }
 
 /** What a reporter wrote. Undefined: the group ended before it did. */
-function readJson<T>(path: string): T | undefined {
+function readJson(path: string): unknown {
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as T;
+    return JSON.parse(readFileSync(path, "utf8"));
   } catch {
     return undefined;
   }

@@ -12,7 +12,8 @@ export default async function* slowest(source: AsyncIterable<TestEvent>): AsyncG
   const path = process.env["TEST_SECONDS"];
   const seconds: Record<string, number> = {};
   for await (const { type, data } of source) {
-    if ((type !== "test:pass" && type !== "test:fail") || data.nesting > 0 || data.file === undefined) continue;
+    if ((type !== "test:pass" && type !== "test:fail") || data.nesting > 0 || data.file === undefined)
+      continue;
     seconds[data.file] = (seconds[data.file] ?? 0) + data.details.duration_ms / 1000;
     if (path !== undefined) writeFileSync(path, JSON.stringify(seconds));
   }

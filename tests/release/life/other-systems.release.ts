@@ -121,11 +121,11 @@ for (const manager of MANAGERS) {
     });
 
     it("an upgrade restarts svc and loses nothing", async () => {
-      const before = await machine.property(UNIT, "MainPID");
+      const first = await machine.property(UNIT, "MainPID");
       const said = await manage("upgrade", "svc", LATER);
       assert.doesNotMatch(said, /made an encryption key/);
       assert.equal(await machine.must(["svc", "version"]), LATER);
-      assert.notEqual(await machine.property(UNIT, "MainPID"), before);
+      assert.notEqual(await machine.property(UNIT, "MainPID"), first);
       assert.equal(await machine.property(UNIT, "ActiveState"), "active");
       assert.equal(await machine.property(UNIT, "UnitFileState"), "enabled");
       await assertNothingLost();
@@ -144,7 +144,9 @@ for (const manager of MANAGERS) {
       assert.equal(await machine.property(UNIT, "ActiveState"), "inactive");
       await machine.sh("test ! -e /usr/bin/svc -a -s /etc/svc/svc.env -a -s /var/lib/svc/svc.db");
       // Both keep an edited file under another name, so that the next install does not mix it with its own.
-      const kept = await machine.sh("ls /etc/svc/svc.yaml.rpmsave /etc/svc/svc.yaml.pacsave 2>/dev/null || true");
+      const kept = await machine.sh(
+        "ls /etc/svc/svc.yaml.rpmsave /etc/svc/svc.yaml.pacsave 2>/dev/null || true",
+      );
       assert.match(kept, /^\/etc\/svc\/svc\.yaml\.(?:rpm|pac)save$/);
       await manage("install", "svc", LATER);
       await machine.sh(`mv ${kept} /etc/svc/svc.yaml; systemctl enable --now ${UNIT}`);
