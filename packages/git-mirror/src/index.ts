@@ -39,6 +39,7 @@ export type {
   StorageVersion,
   StoredRepository,
 } from "./storage/contract.ts";
+export type { SeedFile, SeedKind, SeedMaking, ShownRefs, StoredSeed } from "./storage/seed.ts";
 export { WANTED_PREFIX, mergeRefs } from "./storage/refs.ts";
 export type { RepositoryId } from "./storage/repository-id.ts";
 export { JobFailure, type JobRunner } from "./threads/job.ts";

@@ -10,12 +10,13 @@ import type {
   StorageVersion,
   StoredRepository,
 } from "../storage/contract.ts";
+import type { SeedKind, StoredSeed } from "../storage/seed.ts";
 import { StorageChanged } from "../storage/storage-changed.ts";
 import { FillJournal } from "./fill-journal.ts";
 import { FILL_LOCK_WAIT_MS, FileRepository } from "./file-repository.ts";
 import { checkIntegrity, recover } from "./integrity-check.ts";
 import { DATABASE_MEMORY, openExisting, versionOf } from "./open-repository.ts";
-import { PACK_NAME } from "./pack-name.ts";
+import { PACK_NAME, SEEDS_FOLDER } from "./pack-name.ts";
 import type { FileMirrorStorageParts } from "./parts.ts";
 import type { RemovedFolder } from "./removed-folder.ts";
 
@@ -124,6 +125,16 @@ export class FileRepositoryStorage implements RepositoryStorage {
     return await ifExists(open(join(this.#path, "objects", "pack", `${name}.pack`), READ_FLAGS));
   }
 
+  async seeds(): Promise<readonly StoredSeed[]> {
+    const { readSeeds } = await import("../seeds/file-seeds.ts");
+    return await readSeeds(this.#path);
+  }
+
+  async openSeedFile(name: string, kind: SeedKind): Promise<FileHandle | undefined> {
+    const { openSeedFile } = await import("../seeds/file-seeds.ts");
+    return await openSeedFile(this.#path, name, kind);
+  }
+
   async usage(): Promise<StorageUsage> {
     const folder = join(this.#path, "objects", "pack");
     let [bytes, changedAt, packs, packBytes] = [0, 0, 0, 0];
@@ -138,6 +149,21 @@ export class FileRepositoryStorage implements RepositoryStorage {
         packBytes += file.size;
       }),
     );
+    bytes += await this.#seedBytes();
     return { bytes, changedAt, packs, packBytes };
+  }
+
+  /** Files that are also packs of the repository take no space. */
+  async #seedBytes(): Promise<number> {
+    const folder = join(this.#path, SEEDS_FOLDER);
+    let bytes = 0;
+    for (const name of await folderNames(folder)) {
+      for (const file of await folderNames(join(folder, name))) {
+        const own = await stat(join(folder, name, file)).catch(() => undefined);
+        const pack = await stat(join(this.#path, "objects", "pack", file)).catch(() => undefined);
+        if (own !== undefined && own.ino !== pack?.ino) bytes += own.size;
+      }
+    }
+    return bytes;
   }
 }

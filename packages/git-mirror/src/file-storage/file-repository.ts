@@ -7,6 +7,7 @@ import type {
   StorageChange,
   StoredRepository,
 } from "../storage/contract.ts";
+import type { SeedMaking, StoredSeed } from "../storage/seed.ts";
 import { PacksKnownSound } from "./packs-known-sound.ts";
 import { FillJournal } from "./fill-journal.ts";
 import type { FileRepositoryParts } from "./parts.ts";
@@ -77,6 +78,12 @@ export class FileRepository implements StoredRepository {
       await new PacksKnownSound(this.#repository.path).recordAll(this.objects.packs.map(({ name }) => name));
     }
     return result;
+  }
+
+  async makeSeed(making: SeedMaking): Promise<StoredSeed | undefined> {
+    const { threads, clock } = this.#parts;
+    const { makeSeed } = await import("../seeds/file-seeds.ts");
+    return await makeSeed(this.#repository, making, { jobs: threads.maintenance, now: clock.now() });
   }
 
   async damagedPacks(): Promise<readonly string[]> {

@@ -1,15 +1,9 @@
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  GitStoreError,
-  READ_FLAGS,
-  type Lock,
-  type PreparedRepack,
-  type Ref,
-  type Repository,
-} from "@devplat/git-store";
+import { READ_FLAGS, type PreparedRepack, type Ref, type Repository } from "@devplat/git-store";
 import { discardRepack, publishRepack } from "@devplat/git-store/repack";
 import { FillJournal } from "./fill-journal.ts";
+import { lockIfFree } from "./lock-if-free.ts";
 import { RetainedRefs } from "./retained-refs.ts";
 import type { RepackOptions, RepackResult, RetainedRef } from "../storage/contract.ts";
 import type { JobRunner } from "../threads/job.ts";
@@ -40,7 +34,8 @@ const NOTHING: RepackResult = { merged: 0, dropped: 0, pack: undefined, replaced
  */
 export async function repack(repository: Repository, options: FileRepackOptions): Promise<RepackResult> {
   await using held = new AsyncDisposableStack();
-  const lock = await lockIfFree(repository);
+  // The name is that of earlier versions, which may run at the same time.
+  const lock = await lockIfFree(repository, "consolidate");
   if (lock === undefined) return NOTHING;
   held.use(lock);
   const retained = new RetainedRefs(repository.path);
@@ -95,16 +90,6 @@ async function publish(
   await write();
   const { name: pack, replaces: replaced, dropped } = prepared;
   return { merged: replaced.length, dropped, pack, replaced };
-}
-
-async function lockIfFree(repository: Repository): Promise<Lock | undefined> {
-  try {
-    // The name is that of earlier versions, which may run at the same time.
-    return await repository.lock("consolidate");
-  } catch (error) {
-    if (error instanceof GitStoreError && error.code === "locked") return undefined;
-    throw error;
-  }
 }
 
 /** Refs without those of wanted objects that are not retained any more. */

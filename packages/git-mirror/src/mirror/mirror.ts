@@ -9,6 +9,7 @@ import type {
   StorageChange,
   StoredRepository,
 } from "../storage/contract.ts";
+import type { SeedMaking, StoredSeed } from "../storage/seed.ts";
 import type { MirrorThreads } from "../threads/mirror-threads.ts";
 import { refsAfter, type Fill } from "./fill.ts";
 import type { MirrorChange } from "./mirror-change.ts";
@@ -141,6 +142,19 @@ export class Mirror {
     if (result.merged > 0) await this.#reader.current();
     if (result.pack !== undefined) this.#parts.onChanged({ kind: "repacked", result });
     return result;
+  }
+
+  /**
+   * Makes a seed if the last one lacks enough objects. Serving and filling go on.
+   *
+   * @returns undefined if none was made
+   * @throws GitStoreError, JobFailure, a system error. The seeds are then as before.
+   */
+  async makeSeed(making: Omit<SeedMaking, "signal">): Promise<StoredSeed | undefined> {
+    const repository = await this.#reader.current();
+    if (repository === undefined) return undefined;
+    using _ = this.#reader.keepOpen();
+    return await repository.makeSeed({ ...making, signal: this.#ended.signal });
   }
 
   /** Whether a pack is damaged. Reads all of them. */

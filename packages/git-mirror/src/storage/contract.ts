@@ -2,6 +2,7 @@ import type { FileHandle } from "node:fs/promises";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import type { IndexedPack, ObjectDatabase, Ref } from "@devplat/git-store";
 import type { RepositoryId } from "./repository-id.ts";
+import type { SeedKind, SeedMaking, StoredSeed } from "./seed.ts";
 
 /**
  * Contract of the storage of mirrors. `suite.test-kit.ts` tests every implementation.
@@ -60,12 +61,21 @@ export interface RepositoryStorage {
    * @returns undefined if it is not there
    */
   openPack(name: string): Promise<FileHandle | undefined>;
+  /** Returns the seeds, newest first. */
+  seeds(): Promise<readonly StoredSeed[]>;
+  /**
+   * Opens a file of a seed for reading. Removing the seed does not end that.
+   *
+   * @param name of its pack
+   * @returns undefined if it is not there
+   */
+  openSeedFile(name: string, kind: SeedKind): Promise<FileHandle | undefined>;
   usage(): Promise<StorageUsage>;
 }
 
 /** Space that the packs of a repository take. */
 export interface StorageUsage {
-  /** Bytes of packs and indexes. */
+  /** Bytes of packs, indexes and seeds. A seed whose pack is one of these packs takes no bytes for it. */
   readonly bytes: number;
   /** Time of their latest change in milliseconds since the epoch; 0: there are none. */
   readonly changedAt: number;
@@ -101,6 +111,13 @@ export interface StoredRepository {
    * packs is a change. Does nothing if another process repacks.
    */
   repack(options: RepackOptions): Promise<RepackResult>;
+  /**
+   * Makes a seed while the repository is filled and served. It is complete or not there, also after a crash. Keeps the last two.
+   * Does nothing if another process makes one.
+   *
+   * @returns undefined if none was made
+   */
+  makeSeed(making: SeedMaking): Promise<StoredSeed | undefined>;
   /** Reads all packs. @returns the names of the damaged ones */
   damagedPacks(): Promise<readonly string[]>;
   close(): void;

@@ -14,6 +14,7 @@ import type {
   StoredRepository,
 } from "./contract.ts";
 import type { RepositoryId } from "./repository-id.ts";
+import type { SeedMaking } from "./seed.ts";
 
 /** Storage that the suite tests. */
 export interface SuiteBackend {
@@ -230,6 +231,42 @@ export function mirrorStorageSuite(implementation: string, start: () => Promise<
       other.objects.refresh();
       assert.ok(other.objects.read(tip()).content.length > 0);
       other.close();
+      repository.close();
+    });
+
+    it("another process sees a seed, and opens its files also after it was replaced", async () => {
+      const repository = await here.create("sha1");
+      const shown = (oid: string): SeedMaking["shown"] => ({
+        refs: [],
+        head: oid,
+        headRef: MAIN,
+        youngSince: 0,
+      });
+      assert.deepEqual(await here.seeds(), []);
+      assert.equal(await repository.makeSeed({ shown: shown(tip()), always: false, signal }), undefined);
+      const made: string[] = [];
+      for (const step of steps.slice(-3)) {
+        await fill(repository, [...(made.length === 0 ? steps.slice(0, -3) : []), step]);
+        const earlier = await here.usage();
+        const seed = await repository.makeSeed({ shown: shown(step.oid), always: true, signal });
+        assert.deepEqual(seed?.tips, [step.oid]);
+        made.unshift(seed.name);
+        const file = await elsewhere().openSeedFile(seed.name, "pack");
+        assert.equal((await file?.stat())?.size, seed.files.pack.size);
+        await file?.close();
+        assert.ok((await elsewhere().usage()).bytes > earlier.bytes);
+        assert.deepEqual((await elsewhere().seeds())[0], seed);
+      }
+      assert.deepEqual(
+        (await here.seeds()).map(({ name }) => name),
+        made.slice(0, 2),
+      );
+      assert.equal(await here.openSeedFile(made[2]!, "pack"), undefined);
+      assert.equal(await here.openSeedFile("../seeds", "pack"), undefined);
+      // It has all objects already.
+      assert.equal(await repository.makeSeed({ shown: shown(tip()), always: false, signal }), undefined);
+      await here.remove();
+      assert.deepEqual(await here.seeds(), []);
       repository.close();
     });
 

@@ -1,17 +1,20 @@
 import type { PreparedRepack } from "@devplat/git-store";
+import type { PreparedSeed } from "@devplat/git-store/seed";
 import type { AdoptionJob, AdoptionReport } from "./adoption-job.ts";
 import type { ChecksumJob } from "./checksum-job.ts";
 import type { ConnectivityJob } from "./connectivity-job.ts";
 import type { DamageJob, DamageReport } from "./damage-job.ts";
 import type { RepackJob } from "./repack-job.ts";
+import type { SeedJob } from "./seed-job.ts";
 
 /** Work on packs that takes seconds of CPU, so that it must not run in the thread that serves. */
-export type Job = ConnectivityJob | ChecksumJob | RepackJob | DamageJob | AdoptionJob;
+export type Job = ConnectivityJob | ChecksumJob | RepackJob | SeedJob | DamageJob | AdoptionJob;
 
 export interface JobResults {
   readonly connectivity: void;
   readonly checksum: void;
   readonly repack: PreparedRepack | undefined;
+  readonly seed: PreparedSeed | undefined;
   readonly damage: DamageReport;
   readonly adoption: AdoptionReport;
 }

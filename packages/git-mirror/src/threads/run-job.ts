@@ -4,6 +4,7 @@ import { checkConnectivity } from "./connectivity-job.ts";
 import { findDamage } from "./damage-job.ts";
 import type { Job, JobResults } from "./job.ts";
 import { repackInThread } from "./repack-job.ts";
+import { makeSeedInThread } from "./seed-job.ts";
 
 /** Runs a job in the calling thread. @throws the failure of the job */
 export async function runJob(job: Job): Promise<JobResults[Job["kind"]]> {
@@ -14,6 +15,8 @@ export async function runJob(job: Job): Promise<JobResults[Job["kind"]]> {
       return await compareChecksums(job);
     case "repack":
       return await repackInThread(job);
+    case "seed":
+      return await makeSeedInThread(job);
     case "adoption":
       return checkAdoption(job);
     case "damage":

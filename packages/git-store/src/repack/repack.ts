@@ -3,14 +3,13 @@ import { mkdir, readdir, rename, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { BaseCache } from "../pack/base-cache.ts";
 import { syncFolder } from "../durable.ts";
-import { GitStoreError } from "../errors.ts";
 import { indexPack } from "../index-pack/index-pack.ts";
 import { ObjectDatabase } from "../object-database.ts";
 import type { Oid } from "../oid.ts";
 import { PackReader } from "../pack/pack-reader.ts";
 import { Pack } from "../pack/pack.ts";
 import { PageCache } from "../pack/page-cache.ts";
-import { countBits, numbersIn, setBit, type Bitset } from "../reachability/bitset.ts";
+import { countBits, setBit, type Bitset } from "../reachability/bitset.ts";
 import { numberAt, ObjectNumbers } from "../reachability/object-numbers.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { packsInOrder, ReachabilityIndex } from "../reachability/reachability-index.ts";
@@ -21,6 +20,7 @@ import { removePack } from "../repository/remove-pack.ts";
 import type { PackSource } from "../serve/pack-writer.ts";
 import { deepDeltas } from "./deep-deltas.ts";
 import { packBytes } from "./pack-bytes.ts";
+import { checkSame } from "./check-same.ts";
 import { GEOMETRIC_FACTOR, keptPacks } from "./geometric.ts";
 
 /** Options of {@link prepareRepack}. */
@@ -235,24 +235,6 @@ function distinct({ packs }: ObjectNumbers): number {
     }
   }
   return count;
-}
-
-/** Checks that the merged pack contains exactly the selected objects. Its ids were computed from its content. */
-function checkSame({ numbers }: PackSource, send: Bitset, count: number, pack: Pack): void {
-  let found = 0;
-  for (const number of numbersIn(send)) {
-    const owner = numbers.packOf(number);
-    if (pack.find(owner.pack.index.bytes, owner.pack.oidStartAt(number - owner.base)) >= 0) found++;
-  }
-  if (found === count && pack.count === count) return;
-  const { path } = numbers.packs[0]!.pack;
-  throw new GitStoreError(
-    "corrupt_object",
-    `merge ${path} with other packs: an object's content has another id`,
-    {
-      path,
-    },
-  );
 }
 
 /** Writes bitmaps and commit-graph for the store as it will be after publishing. */

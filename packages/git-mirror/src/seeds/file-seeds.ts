@@ -1,0 +1,99 @@
+import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import { folderNames, ifExists, syncFolder } from "@devplat/base";
+import { readSealed, writeSealed } from "@devplat/base/sealed-file";
+import { READ_FLAGS, temporaryName, type Repository } from "@devplat/git-store";
+import type { SeedKind, SeedMaking, StoredSeed } from "../storage/seed.ts";
+import type { JobRunner } from "../threads/job.ts";
+import { lockIfFree } from "../file-storage/lock-if-free.ts";
+import { PACK_NAME, SEEDS_FOLDER } from "../file-storage/pack-name.ts";
+import { makeStagingFolder } from "../file-storage/staging.ts";
+
+/** Describes a seed. Written last. */
+const DESCRIPTION = "seed.json";
+/** Seeds that are kept: a client may still download the last but one. */
+const KEPT = 2;
+/** A seed is made when more than this share of objects is new (issue 21). A client fetches the others after the seed. */
+const MIN_SHARE = 0.05;
+
+/** Returns the seeds of a repository, newest first. Damaged ones are left out. */
+export async function readSeeds(repositoryPath: string): Promise<StoredSeed[]> {
+  const folder = join(repositoryPath, SEEDS_FOLDER);
+  const found: StoredSeed[] = [];
+  for (const name of await folderNames(folder)) {
+    if (!PACK_NAME.test(name)) continue;
+    const description = await readSealed(join(folder, name, DESCRIPTION));
+    if (isSeed(description, name)) found.push(description);
+  }
+  return found.toSorted((a, b) => b.madeAt - a.madeAt);
+}
+
+/** Opens a file of a seed. @returns undefined if it is not there */
+export async function openSeedFile(
+  repositoryPath: string,
+  name: string,
+  kind: SeedKind,
+): Promise<FileHandle | undefined> {
+  if (!PACK_NAME.test(name)) return undefined;
+  return await ifExists(open(join(repositoryPath, SEEDS_FOLDER, name, `${name}.${kind}`), READ_FLAGS));
+}
+
+/**
+ * Makes a seed in a staging folder, which then gets its name. Removes all seeds but the last two.
+ *
+ * @returns undefined if none was made
+ * @throws JobFailure, GitStoreError, a system error
+ */
+export async function makeSeed(
+  repository: Repository,
+  { shown, always, signal }: SeedMaking,
+  { jobs, now }: { readonly jobs: JobRunner; readonly now: number },
+): Promise<StoredSeed | undefined> {
+  await using held = new AsyncDisposableStack();
+  const lock = await lockIfFree(repository, "seed");
+  if (lock === undefined) return undefined;
+  held.use(lock);
+  const [last] = await readSeeds(repository.path);
+  const staging = held.use(await makeStagingFolder(repository.path));
+  const prepared = await jobs.run({
+    kind: "seed",
+    objects: repository.objects.shared(),
+    folder: staging.path,
+    shown,
+    last: always || last === undefined ? undefined : { tips: last.tips, objects: last.objects },
+    minShare: MIN_SHARE,
+  });
+  signal.throwIfAborted();
+  if (prepared === undefined) return undefined;
+  const { format } = repository;
+  // Two seeds within one millisecond must not change places.
+  const madeAt = Math.max(now, (last?.madeAt ?? 0) + 1);
+  const seed: StoredSeed = { ...prepared, format, headRef: shown.headRef, madeAt };
+  await writeSealed(join(staging.path, DESCRIPTION), seed);
+  await syncFolder(staging.path);
+  const folder = join(repository.path, SEEDS_FOLDER);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await removeSeed(repository.path, seed.name);
+  await rename(staging.path, join(folder, seed.name));
+  await syncFolder(folder);
+  for (const { name } of (await readSeeds(repository.path)).slice(KEPT)) {
+    await removeSeed(repository.path, name);
+  }
+  return seed;
+}
+
+/** Removes a seed. It disappears immediately. A crash leaves a folder that the next opening of the repository removes. */
+async function removeSeed(repositoryPath: string, name: string): Promise<void> {
+  const removed = join(repositoryPath, temporaryName("seed"));
+  const isThere = await ifExists(rename(join(repositoryPath, SEEDS_FOLDER, name), removed).then(() => true));
+  if (isThere === true) await rm(removed, { recursive: true, force: true });
+}
+
+function isSeed(description: unknown, name: string): description is StoredSeed {
+  return (
+    typeof description === "object" &&
+    description !== null &&
+    "name" in description &&
+    description.name === name
+  );
+}
