@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { assetContent } from "@devplat/base/asset-content";
 
 export interface Asset {
   /** Path with a digest of the content, so that caches may keep it for ever: `/static/app.1a2b3c4d.css`. */
@@ -44,12 +44,6 @@ export class Assets {
   find(path: string): Asset | undefined {
     return this.#byPath.get(path);
   }
-}
-
-/** Content of a file, or of a data URL, which a release bundle has instead of files. */
-export function assetContent(url: URL): Buffer {
-  if (url.protocol !== "data:") return readFileSync(url);
-  return Buffer.from(url.pathname.slice(url.pathname.indexOf(",") + 1), "base64");
 }
 
 /** Adds htmx, its SSE extension and the common style sheet. */

@@ -1,6 +1,6 @@
 export { SECURITY_HEADERS, STRICT_CSP } from "./headers.ts";
 export { isLoopbackHost, isOwnOrigin } from "./origin.ts";
-export { Assets, addCommonAssets, assetContent } from "./assets.ts";
+export { Assets, addCommonAssets } from "./assets.ts";
 export { hostCookieName, readCookie, sessionCookie } from "./cookies.ts";
 export { CsrfTokens } from "./csrf.ts";
 export { html, raw } from "./html.ts";

@@ -1,4 +1,4 @@
-import { assetContent } from "@devplat/web-kit";
+import { assetContent } from "@devplat/base/asset-content";
 import { BRAND } from "../../brand.ts";
 import type { SocketName } from "../../surfaces/listening/activation.ts";
 import { withMark } from "../generated-file.ts";
