@@ -7,7 +7,6 @@ import { describe, it } from "node:test";
 import fc from "fast-check";
 import {
   completionCommand,
-  Findings,
   countOf,
   flagOf,
   parseCommandLine,
@@ -16,6 +15,7 @@ import {
   UsageError,
 } from "./index.ts";
 import type { CommandSpec, OptionSpecs, Program } from "./index.ts";
+import { Findings } from "./findings.ts";
 import { completionScript } from "./completion.ts";
 import { helpText } from "./help.ts";
 import { reportFailure } from "./report.ts";

@@ -10,7 +10,6 @@ export {
   type Program,
   type RunCommand,
 } from "./command.ts";
-export { Findings, type Outcome } from "./findings.ts";
 export { countOf, countOption, flagOf, flagOption, textOf, textOption, textsOf } from "./options.ts";
 export { parseCommandLine, type Parsed } from "./parse.ts";
 export { printResult, printTable } from "./print.ts";

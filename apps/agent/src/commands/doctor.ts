@@ -1,6 +1,6 @@
 import { lstat } from "node:fs/promises";
 import { formatProblem } from "@devplat/config";
-import { Findings, type Outcome } from "@devplat/cli";
+import { Findings, type Outcome } from "@devplat/cli/findings";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";

@@ -1,5 +1,5 @@
 import { exists } from "@devplat/base";
-import type { Findings } from "@devplat/cli";
+import type { Findings } from "@devplat/cli/findings";
 import { hostname } from "node:os";
 import { remotesPath } from "../../assemble/forward-places.ts";
 import { expandHome } from "../../config/sections/rule.ts";

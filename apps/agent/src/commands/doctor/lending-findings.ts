@@ -1,5 +1,5 @@
 import { exists } from "@devplat/base";
-import type { Findings, Outcome } from "@devplat/cli";
+import type { Findings, Outcome } from "@devplat/cli/findings";
 import type { VaultClient } from "@devplat/secret-store";
 import { remotesPath } from "../../assemble/forward-places.ts";
 import type { StoreParts } from "../../assemble/store.ts";

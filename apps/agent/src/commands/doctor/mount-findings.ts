@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 import { exists, systemCode } from "@devplat/base";
-import type { Findings } from "@devplat/cli";
+import type { Findings } from "@devplat/cli/findings";
 import { BRAND } from "../../brand.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Host } from "../../host.ts";

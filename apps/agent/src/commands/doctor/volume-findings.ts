@@ -1,4 +1,4 @@
-import type { Findings } from "@devplat/cli";
+import type { Findings } from "@devplat/cli/findings";
 import { BRAND } from "../../brand.ts";
 import { volumePlaces, volumeRegistrations } from "../../assemble/volume-places.ts";
 import type { LoadedConfig } from "../../config/load.ts";

@@ -2,7 +2,7 @@ import { lstat } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { exists, messageOf, systemCode } from "@devplat/base";
-import type { Outcome } from "@devplat/cli";
+import type { Outcome } from "@devplat/cli/findings";
 import { boundedRequest, jsonOf, type HttpResponse } from "@devplat/http-client";
 import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit/problem";
 import { accelGroupId } from "../../assemble/accel.ts";

@@ -1,5 +1,5 @@
 import { silentLogger, systemClock } from "@devplat/base";
-import type { Findings, Outcome } from "@devplat/cli";
+import type { Findings, Outcome } from "@devplat/cli/findings";
 import { probeStore, type ObjectStore, type ProbeRow } from "@devplat/object-store";
 import { repositoryId } from "../../access/repository-id.ts";
 import { objectNames, openBucket } from "../../assemble/bucket.ts";

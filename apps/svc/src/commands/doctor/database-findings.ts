@@ -1,6 +1,6 @@
 import { lstat } from "node:fs/promises";
 import { within } from "@devplat/base";
-import type { Findings, Outcome } from "@devplat/cli";
+import type { Findings, Outcome } from "@devplat/cli/findings";
 import { hasCommonDatabase } from "../../config/common-database.ts";
 import type { Config } from "../../config/schema.ts";
 import { differingSettings, settingsDigests } from "../../coordination/shared-settings.ts";
