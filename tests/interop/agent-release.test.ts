@@ -42,7 +42,11 @@ rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}, ${LARGE_RUL
       assert.equal(bare.code, 0);
       assert.match(bare.stdout, /^Usage: agent/);
       const wrong = await run(program(), ["config", "check", "--config", "/nowhere"], { env });
-      assert.deepEqual([wrong.code, wrong.stderr], [1, "agent: /nowhere: no such file\n"]);
+      assert.equal(wrong.code, 1);
+      assert.match(
+        wrong.stderr,
+        /^agent: \/nowhere: no such file\nCheck the path after --config\. [^\n]+\n$/,
+      );
     });
 
     it("login-check works, suppressed and not", async () => {

@@ -315,7 +315,7 @@ describe("agent status while the configuration cannot be used", () => {
     assert.match(alone.stderr, FAULT);
     const mistyped = await place.agent(["status", "--config", join(place.path, "none.yaml")]);
     assert.deepEqual([mistyped.code, mistyped.stdout], [1, ""]);
-    assert.match(mistyped.stderr, /none\.yaml: no such file/);
+    assert.match(mistyped.stderr, /none\.yaml: no such file\nCheck the path after --config\./);
   });
 });
 

@@ -73,7 +73,10 @@ describe("svc command line", { timeout: 240_000 }, () => {
       "svc: bad.yaml:2:3: cache.enabld: unknown key; did you mean 'enabled'?",
     ]);
     const missing = await svc(["--config", "none.yaml", "serve"]);
-    assert.deepEqual([missing.code, missing.stderr], [2, "svc: none.yaml: no such file\n"]);
+    assert.deepEqual(
+      [missing.code, missing.stderr],
+      [2, "svc: none.yaml: no such file\nCheck the path after --config.\n"],
+    );
   });
 
   it("config check refuses a missing encryption key, as serve does [svc 7.10]", async () => {

@@ -64,7 +64,10 @@ for (const [form, build] of FORMS)
       const version = await run(program, ["version"], { env });
       assert.deepEqual([version.code, version.stdout], [0, `${manifest.version}\n`]);
       const wrong = await run(program, ["--config", "/nowhere", "config", "check"], { env });
-      assert.deepEqual([wrong.code, wrong.stderr], [2, "svc: /nowhere: no such file\n"]);
+      assert.deepEqual(
+        [wrong.code, wrong.stderr],
+        [2, "svc: /nowhere: no such file\nCheck the path after --config.\n"],
+      );
       if (form === "the single executable") return;
       const old = await run(program, ["version"], { env: { ...env, SVC_NODE: "/nowhere/node" } });
       assert.match(old.stderr, /needs Node 26/);

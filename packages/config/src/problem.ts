@@ -1,4 +1,4 @@
-import { AppError } from "@devplat/base";
+import { AppError, type AppErrorOptions } from "@devplat/base";
 
 /** One fault of a configuration. `line` and `column` count from 1. They are 0 for the environment, which has no lines. */
 export interface ConfigProblem {
@@ -24,8 +24,12 @@ export type ConfigErrorCode = "config_unreadable" | "config_invalid";
 export class ConfigError extends AppError<ConfigErrorCode> {
   readonly problems: readonly ConfigProblem[];
 
-  constructor(code: ConfigErrorCode, problems: readonly ConfigProblem[], cause?: unknown) {
-    super(code, problems.map(formatProblem).join("\n"), { cause });
+  constructor(
+    code: ConfigErrorCode,
+    problems: readonly ConfigProblem[],
+    options: Pick<AppErrorOptions, "cause" | "hint"> = {},
+  ) {
+    super(code, problems.map(formatProblem).join("\n"), options);
     this.problems = problems;
   }
 }

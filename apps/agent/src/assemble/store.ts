@@ -223,7 +223,9 @@ async function readCertificate(path: string, place: ConfigPlace): Promise<string
     return await readFile(path, "utf8");
   } catch (error) {
     const message = `${path} cannot be read (${systemCode(error) ?? "unknown error"})`;
-    throw new ConfigError("config_unreadable", [{ ...place, key: "store.ca_cert", message }], error);
+    throw new ConfigError("config_unreadable", [{ ...place, key: "store.ca_cert", message }], {
+      cause: error,
+    });
   }
 }
 

@@ -290,7 +290,10 @@ describe("loading the configuration", () => {
   it("names a --config file that does not exist, is a folder, or is not text [agent 3.8]", async () => {
     const places = await freshPlaces();
     const absent = join(places.home, "absent.yaml");
-    await assert.rejects(loadConfig(places, absent), new RegExp(`${absent}: no such file`));
+    await assert.rejects(loadConfig(places, absent), {
+      message: `${absent}: no such file`,
+      hint: /^Check the path after --config\./,
+    });
     await assert.rejects(loadConfig(places, places.home), /not a regular file/);
     const binary = join(places.home, "binary.yaml");
     await writeFile(binary, Buffer.from([0xff, 0xfe, 0x00]));

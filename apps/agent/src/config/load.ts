@@ -107,9 +107,11 @@ async function chooseFile(
   if (system !== undefined) checkBypass(system);
   const chosen = await readConfigFile(explicit);
   if (chosen !== undefined) return { file: chosen, isSystem: false };
-  throw new ConfigError("config_unreadable", [
-    { source: explicit, line: 0, column: 0, key: "", message: "no such file" },
-  ]);
+  throw new ConfigError(
+    "config_unreadable",
+    [{ source: explicit, line: 0, column: 0, key: "", message: "no such file" }],
+    { hint: "Check the path after --config. Without --config, the file in its usual place is used." },
+  );
 }
 
 async function firstFile(paths: readonly string[]): Promise<ConfigFile | undefined> {

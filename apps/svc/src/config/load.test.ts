@@ -80,9 +80,15 @@ describe("configuration faults", () => {
   }
 
   it("name a configuration file that is not there", async () => {
+    const file = join(folder, "none.yaml");
+    const fault = { code: "config_unreadable", message: `${file}: no such file` };
+    await assert.rejects(loadConfig({ file, environment: {}, workingDirectory: folder }), {
+      ...fault,
+      hint: "Check the path after --config.",
+    });
     await assert.rejects(
-      loadConfig({ file: join(folder, "none.yaml"), environment: {}, workingDirectory: folder }),
-      { code: "config_unreadable", message: `${join(folder, "none.yaml")}: no such file` },
+      loadConfig({ file: undefined, environment: { SVC_CONFIG: file }, workingDirectory: folder }),
+      { ...fault, hint: "Check the path in SVC_CONFIG." },
     );
   });
 });

@@ -58,7 +58,8 @@ export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> 
 }
 
 async function readDocument(sources: ConfigSources): Promise<ConfigDocument | undefined> {
-  const named = sources.file ?? nonEmpty(sources.environment[`${BRAND.environmentPrefix}_CONFIG`]);
+  const variable = `${BRAND.environmentPrefix}_CONFIG`;
+  const named = sources.file ?? nonEmpty(sources.environment[variable]);
   const candidates =
     named === undefined
       ? [join(sources.workingDirectory, `${BRAND.command}.yaml`), `/etc/${BRAND.command}/config.yaml`]
@@ -69,7 +70,8 @@ async function readDocument(sources: ConfigSources): Promise<ConfigDocument | un
       text = readFileSync(path, "utf8");
     } catch (error) {
       if (named === undefined && systemCode(error) === "ENOENT") continue;
-      throw unreadable(path, error);
+      const origin = sources.file === undefined ? `in ${variable}` : "after --config";
+      throw unreadable(path, error, named === undefined ? undefined : `Check the path ${origin}.`);
     }
     // The YAML parser is loaded only where there is a file.
     const { parseConfigDocument } = await import("@devplat/config/document");
@@ -101,9 +103,12 @@ function readable<T>(path: string, read: () => T): T {
   }
 }
 
-function unreadable(path: string, error: unknown): ConfigError {
+function unreadable(path: string, error: unknown, hint?: string): ConfigError {
   const problem = { source: path, line: 0, column: 0, key: "", message: reasonOf(error) };
-  return new ConfigError("config_unreadable", [problem], error);
+  return new ConfigError("config_unreadable", [problem], {
+    cause: error,
+    ...(hint !== undefined && { hint }),
+  });
 }
 
 function reasonOf(error: unknown): string {
