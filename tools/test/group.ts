@@ -118,7 +118,7 @@ function whatBroke(
   return undefined;
 }
 
-/** What a reporter wrote. Undefined: the group ended before it did. */
+/** Value that a reporter wrote. Undefined: the group ended before it did. */
 function readJson(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
