@@ -1,10 +1,7 @@
-import { createConnection } from "node:net";
+import type { Socket } from "node:net";
 import { programName, readProcess } from "@devplat/base/process-record";
-import { isAnswering } from "../../surfaces/listening/socket-place.ts";
 import { peerCredentials } from "../../surfaces/listening/peer-credentials.ts";
-
-/** A connection to a listener of this host is there immediately, or never. In milliseconds. */
-const TIMEOUT_MS = 1000;
+import { probeListener } from "../../surfaces/listening/socket-place.ts";
 
 /** A program that listens on a socket. */
 export interface SocketOwner {
@@ -15,8 +12,9 @@ export interface SocketOwner {
 
 /** The program that listens on a Unix socket; undefined if none does. */
 export async function socketOwner(path: string): Promise<SocketOwner | undefined> {
-  if (!(await isAnswering(path))) return undefined;
-  const pid = await listenerPid(path);
+  const listener = await probeListener(path, peerId);
+  if (listener === undefined) return undefined;
+  const pid = listener.seen;
   const found = pid === undefined ? undefined : await readProcess(pid);
   return {
     pid,
@@ -25,15 +23,8 @@ export async function socketOwner(path: string): Promise<SocketOwner | undefined
 }
 
 /** For the client of a socket, its peer is the process that has called listen(2). */
-function listenerPid(path: string): Promise<number | undefined> {
-  const { promise, resolve } = Promise.withResolvers<number | undefined>();
-  const connection = createConnection(path);
-  connection.setTimeout(TIMEOUT_MS, () => resolve(undefined));
-  connection.once("error", () => resolve(undefined));
-  connection.once("connect", () => {
-    const seen = peerCredentials(connection);
-    seen?.handle?.[Symbol.dispose]();
-    resolve(seen?.pid);
-  });
-  return promise.finally(() => connection.destroy());
+function peerId(connection: Socket): number | undefined {
+  const seen = peerCredentials(connection);
+  seen?.handle?.[Symbol.dispose]();
+  return seen?.pid;
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { chmod, lstat, mkdir, realpath, rename, rm } from "node:fs/promises";
-import { createConnection, type Server } from "node:net";
+import { createConnection, type Server, type Socket } from "node:net";
 import { once } from "node:events";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "@devplat/base";
@@ -108,14 +108,27 @@ async function checkFree(path: string): Promise<void> {
 }
 
 /** Whether a program listens on a socket. */
-export function isAnswering(path: string): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
+export async function isAnswering(path: string): Promise<boolean> {
+  return (await probeListener(path, () => undefined)) !== undefined;
+}
+
+/**
+ * Connects once to a socket, and ends the connection.
+ *
+ * @param look reads facts from the connection
+ * @returns undefined if no program listens; `seen` is undefined if the listener does not accept the connection in time
+ */
+export function probeListener<Seen>(
+  path: string,
+  look: (connection: Socket) => Seen,
+): Promise<{ readonly seen: Seen | undefined } | undefined> {
+  const { promise, resolve } = Promise.withResolvers<{ readonly seen: Seen | undefined } | undefined>();
   const connection = createConnection(path);
-  connection.setTimeout(PROBE_TIMEOUT_MS, () => resolve(true));
-  connection.once("connect", () => resolve(true));
+  connection.setTimeout(PROBE_TIMEOUT_MS, () => resolve({ seen: undefined }));
+  connection.once("connect", () => resolve({ seen: look(connection) }));
   connection.once("error", (error) => {
-    const code = systemCode(error);
-    resolve(code !== "ECONNREFUSED" && code !== "ENOENT");
+    const isFree = ["ECONNREFUSED", "ENOENT"].includes(systemCode(error) ?? "");
+    resolve(isFree ? undefined : { seen: undefined });
   });
   return promise.finally(() => connection.destroy());
 }
