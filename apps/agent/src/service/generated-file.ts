@@ -90,10 +90,14 @@ export async function removeGenerated(path: string, dryRun: boolean): Promise<Fi
   return { path, outcome: "removed" };
 }
 
+/** The time now, for the name of a backup: `20261128T101256Z`. */
+export function backupStamp(): string {
+  return new Date().toISOString().replace(/[-:]|\.\d+/g, "");
+}
+
 /** Copies a file or link to a new name next to it. */
 async function backUp(path: string): Promise<string> {
-  const stamp = new Date().toISOString().replace(/[-:]|\.\d+/g, "");
-  const backup = join(dirname(path), `${basename(path)}.${stamp}.backup`);
+  const backup = join(dirname(path), `${basename(path)}.${backupStamp()}.backup`);
   const isLink = (await lstat(path)).isSymbolicLink();
   if (isLink) await symlink(await readlink(path), backup);
   else await copyFile(path, backup, constants.COPYFILE_EXCL);

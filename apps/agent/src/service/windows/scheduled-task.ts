@@ -8,6 +8,7 @@ import { ensureFolder } from "../../agent-files/places.ts";
 import { BRAND } from "../../brand.ts";
 import { lastErrorLine, runTool, type ProgramResult } from "../../platform/run-tool.ts";
 import { Actions } from "../actions.ts";
+import { backupStamp } from "../generated-file.ts";
 import {
   serviceFailed,
   type ChangeReport,
@@ -228,8 +229,7 @@ export class ScheduledTask implements Service {
   }
 
   async #backUp(xml: string): Promise<string> {
-    const stamp = new Date().toISOString().replace(/[-:]|\.\d+/g, "");
-    const path = join(this.#parts.state, `service-task.${stamp}.backup.xml`);
+    const path = join(this.#parts.state, `service-task.${backupStamp()}.backup.xml`);
     await writeAtomically(path, taskFile(xml));
     return path;
   }
