@@ -344,6 +344,7 @@ export async function assemble({
       try {
         if (requireObjectStore) await objectStorage?.require();
         if (config.cache.enabled) await cache.service.prepare();
+        await registry.register();
         await changes.start();
         // The listener asks for the base address when it is made; port 0 is known only after.
         const mainHost = mainAddress.kind === "tcp" ? mainAddress.host : undefined;
@@ -363,6 +364,7 @@ export async function assemble({
         };
       } catch (error) {
         await Promise.all([main.close(0), metricsListening.close(0)]);
+        await registry.remove();
         await store.close();
         throw error;
       }

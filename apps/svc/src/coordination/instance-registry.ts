@@ -53,12 +53,26 @@ export class InstanceRegistry {
     return this.#differences;
   }
 
+  /**
+   * Adds this instance to the list. Must be called before the instance takes requests.
+   *
+   * @throws SvcError `database_unavailable`, also if a restore has begun
+   */
+  async register(): Promise<void> {
+    const { store, instance } = this.#parts;
+    await store.register({ ...instance, address: undefined, ready: false });
+  }
+
+  /** Takes this instance off the list. Never rejects: while the database is away, the entry ends by itself. */
+  async remove(): Promise<void> {
+    await this.#parts.store.remove(this.id).catch(() => undefined);
+  }
+
   /** Reports until the signal fires, then takes this instance off the list. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { store, clock, logger } = this.#parts;
     // A start has other things to do first.
     await clock.sleep(START_MS, signal).catch(() => undefined);
-    if (signal.aborted) return;
     let figuresAt = clock.monotonic() - FIGURES_MS + REPORT_MS;
     let isFailing = false;
     while (!signal.aborted) {
@@ -77,8 +91,7 @@ export class InstanceRegistry {
       }
       await clock.sleep(REPORT_MS, signal).catch(() => undefined);
     }
-    // While the database is away, the entry ends by itself.
-    await store.remove(this.id).catch(() => undefined);
+    await this.remove();
   }
 
   /**

@@ -47,6 +47,17 @@ export function instanceCases(store: () => Store): void {
     }
   });
 
+  it("an instance that registered before its first report is listed once", async () => {
+    const { instances } = store();
+    await instances.register(record("i1", { address: undefined, ready: false }));
+    await instances.report(record("i1"));
+    const listed = await instances.list();
+    assert.deepEqual(
+      listed.map(({ id, address, ready }) => [id, address, ready]),
+      [["i1", "host-b:8080", true]],
+    );
+  });
+
   it("figures are kept over reports, and those of an unknown instance are dropped", async () => {
     const { instances } = store();
     await instances.report(record("i1"));

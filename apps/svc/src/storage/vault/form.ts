@@ -1,3 +1,6 @@
+import { SvcError } from "../../errors.ts";
+import type { VaultKv } from "./kv.ts";
+
 /** The document that says which form the others have. */
 export const FORM = "form";
 /** The changes that make this program's form, in their order. */
@@ -7,4 +10,20 @@ export const RESTORING = "restore_has_not_ended";
 
 export interface FormDocument {
   readonly applied: readonly string[];
+}
+
+export async function appliedMigrations(kv: VaultKv): Promise<readonly string[]> {
+  return (await kv.read<FormDocument>(FORM))?.value.applied ?? [];
+}
+
+/** @throws SvcError `database_unavailable`: a restore has not ended */
+export function refuseUnfinishedRestore(applied: readonly string[]): void {
+  if (!applied.includes(RESTORING)) return;
+  throw new SvcError(
+    "database_unavailable",
+    "The database in Vault is not complete: a restore runs, or a restore did not end",
+    {
+      hint: "Wait for its end. If none runs, run 'svc restore' again, with the same backup.",
+    },
+  );
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { Secret } from "@devplat/base";
-import { VaultClient } from "@devplat/secret-store";
+import type { VaultClient } from "@devplat/secret-store";
 import { startVault, type Vault } from "@devplat/testkit";
+import { rootClient } from "./kv.test-kit.ts";
 import { VaultKv, type Stored } from "./kv.ts";
 
 /** Another instance changes each document right after it was read here. */
@@ -20,7 +20,7 @@ describe("VaultKv", () => {
   const place = { mount: "kv", prefix: "svc" };
   before(async () => {
     vault = await startVault();
-    client = new VaultClient({ address: vault.address, token: () => new Secret(vault.rootToken) });
+    client = rootClient(vault);
   });
   after(async () => {
     await client?.close();

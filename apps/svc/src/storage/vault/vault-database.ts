@@ -5,7 +5,7 @@ import { SvcError } from "../../errors.ts";
 import type { Database } from "../database.ts";
 import { refuseAhead, type MigrationState } from "../migration-state.ts";
 import { SecretBox } from "../secret-box.ts";
-import { FORM, MIGRATIONS, RESTORING, type FormDocument } from "./form.ts";
+import { appliedMigrations, FORM, MIGRATIONS, refuseUnfinishedRestore, type FormDocument } from "./form.ts";
 import { VaultKv } from "./kv.ts";
 import { VaultLogin, type VaultAuth } from "./login.ts";
 import { vaultStore } from "./vault-store.ts";
@@ -48,8 +48,8 @@ export async function openVault(settings: VaultSettings): Promise<Database> {
 
 function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
   const state = async (): Promise<MigrationState> => {
-    const applied = (await kv.read<FormDocument>(FORM))?.value.applied ?? [];
-    if (applied.includes(RESTORING)) throw unfinishedRestore();
+    const applied = await appliedMigrations(kv);
+    refuseUnfinishedRestore(applied);
     return {
       applied: MIGRATIONS.filter((name) => applied.includes(name)),
       pending: MIGRATIONS.filter((name) => !applied.includes(name)),
@@ -87,16 +87,6 @@ function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
     store: () => Promise.resolve(vaultStore(kv, close)),
     close,
   };
-}
-
-function unfinishedRestore(): SvcError {
-  return new SvcError(
-    "database_unavailable",
-    "The database in Vault is not complete: a restore did not end",
-    {
-      hint: "Run 'svc restore' again, with the same backup.",
-    },
-  );
 }
 
 async function clientFor(settings: VaultSettings, login: VaultLogin): Promise<VaultClient> {

@@ -5,6 +5,7 @@ import { vaultCachedRepositories } from "./cached-repositories.ts";
 import { vaultChanges } from "./coordination/changes.ts";
 import { vaultEpochs } from "./coordination/epochs.ts";
 import { vaultInstances } from "./coordination/instances.ts";
+import { FORM } from "./form.ts";
 import type { VaultKv } from "./kv.ts";
 import { vaultLeases } from "./coordination/leases.ts";
 import { vaultManifestPointers } from "./coordination/manifest-pointers.ts";
@@ -37,7 +38,7 @@ export function vaultStore(kv: VaultKv, close: () => Promise<void>): Store {
     // Nothing is encrypted with a key of this service.
     rekey: () => Promise.resolve(0),
     async ping() {
-      await kv.read("form");
+      await kv.read(FORM);
     },
     close,
   };

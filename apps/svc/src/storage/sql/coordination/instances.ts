@@ -4,7 +4,7 @@ import { byHostName } from "../../instance-order.ts";
 import type { SqlSpecifics } from "../specifics.ts";
 import type { Tables } from "../../rows/tables.ts";
 
-export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): InstanceStore {
+export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): Omit<InstanceStore, "register"> {
   return {
     async report({ id, hostName, address, version, manifestKeyId, settingsDigests, ready }) {
       const change = {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { systemClock } from "@devplat/base";
 import { SvcError } from "../../../errors.ts";
-import { MIGRATIONS, FORM, RESTORING, type FormDocument } from "../form.ts";
+import { appliedMigrations, MIGRATIONS, FORM, RESTORING, type FormDocument } from "../form.ts";
 import type { ContentRow, NewContent, Replaced } from "../../database-content.ts";
 import { refuseAhead } from "../../migration-state.ts";
 import { higherEpochs, refuseContent } from "../../replacement.ts";
@@ -55,8 +55,6 @@ const RESTORE_LEASE = "restore";
 /** A restore that was ended keeps others from the database for so long. A slow request to Vault must be shorter. */
 const LEASE_MS = 15_000;
 const RENEW_MS = 5000;
-/** An instance that has just read the form reports itself after a second. */
-const FIRST_REPORT_MS = 2000;
 /** Characters of the audit records of one document. Vault takes some 500 KB at least. */
 const MAX_AUDIT_CHARACTERS = 128 * 1024;
 
@@ -65,7 +63,7 @@ const MAX_AUDIT_CHARACTERS = 128 * 1024;
  * @throws SvcError `database_in_use`, `database_not_empty`, `database_ahead`
  */
 export async function refuseVaultReplacement(kv: VaultKv, replace: boolean): Promise<Replaced["deleted"]> {
-  const applied = (await kv.read<FormDocument>(FORM))?.value.applied ?? [];
+  const applied = await appliedMigrations(kv);
   const known: readonly string[] = [...MIGRATIONS, RESTORING];
   refuseAhead({ applied, pending: [], unknown: applied.filter((name) => !known.includes(name)) });
   await refuseRunningInstances(vaultInstances(kv));
@@ -118,7 +116,10 @@ export async function replaceVaultContent(
   }
 }
 
-/** Keeps all programs from starting with the database, and makes sure that none has started since the first look. */
+/**
+ * Keeps all programs from starting with the database. An instance that starts reports first, and reads the form then. So either
+ * it finds the mark, or the list here has it.
+ */
 async function mark(kv: VaultKv): Promise<void> {
   let former: FormDocument = { applied: [] };
   await kv.change<FormDocument>(FORM, (form) => {
@@ -126,7 +127,6 @@ async function mark(kv: VaultKv): Promise<void> {
     return { applied: [RESTORING] };
   });
   try {
-    await systemClock.sleep(FIRST_REPORT_MS);
     await refuseRunningInstances(vaultInstances(kv));
   } catch (error) {
     await kv.change<FormDocument>(FORM, () => former);

@@ -1,5 +1,6 @@
 import type { InstanceRecord, InstanceStore, ReportedInstance } from "../../coordination-store.ts";
 import { byHostName } from "../../instance-order.ts";
+import { appliedMigrations, refuseUnfinishedRestore } from "../form.ts";
 import type { Stored, VaultKv } from "../kv.ts";
 
 interface InstanceDocument extends InstanceRecord {
@@ -15,6 +16,13 @@ const FOLDER = "instances";
 const FIGURES_FOLDER = "instance-figures";
 
 export function vaultInstances(kv: VaultKv): InstanceStore {
+  const report = async (record: InstanceRecord): Promise<void> => {
+    const now = await kv.now();
+    await kv.change<InstanceDocument>(pathOf(record.id), (present) => ({
+      ...record,
+      startedAt: present?.startedAt ?? now,
+    }));
+  };
   const remove = async (id: string): Promise<void> => {
     await kv.remove(figuresPath(id));
     await kv.remove(pathOf(id));
@@ -22,13 +30,18 @@ export function vaultInstances(kv: VaultKv): InstanceStore {
   const reported = async (): Promise<readonly Stored<InstanceDocument>[]> =>
     kv.readAll<InstanceDocument>((await kv.list(FOLDER)).map((id) => pathOf(id)));
   return {
-    async report(record) {
-      const now = await kv.now();
-      await kv.change<InstanceDocument>(pathOf(record.id), (present) => ({
-        ...record,
-        startedAt: present?.startedAt ?? now,
-      }));
+    async register(record) {
+      await report(record);
+      try {
+        // A restore writes its mark first, and lists the instances then. So at least one of both finds the other.
+        refuseUnfinishedRestore(await appliedMigrations(kv));
+      } catch (error) {
+        await remove(record.id);
+        throw error;
+      }
     },
+
+    report,
 
     async putFigures(id, figures) {
       if ((await kv.read<InstanceDocument>(pathOf(id))) === undefined) return;
