@@ -14,6 +14,15 @@ class ContestedKv extends VaultKv {
   }
 }
 
+class CountingKv extends VaultKv {
+  reads = 0;
+
+  override async read<T>(path: string, version?: number): Promise<Stored<T> | undefined> {
+    this.reads++;
+    return super.read<T>(path, version);
+  }
+}
+
 describe("VaultKv", () => {
   let vault: Vault;
   let client: VaultClient;
@@ -33,5 +42,14 @@ describe("VaultKv", () => {
       { code: "database_contention", remedy: "retry" },
     );
     assert.equal((await new VaultKv(client, place).read("contested"))?.value, "of another instance");
+  });
+
+  it("put creates a document without a read, and changes one that is there", async () => {
+    const kv = new CountingKv(client, place);
+    const put = async () => kv.put<number>("count", (present = 0) => present + 1);
+    assert.equal(await put(), 1);
+    assert.equal(kv.reads, 0);
+    assert.equal(await put(), 2);
+    assert.equal((await kv.read("count"))?.value, 2);
   });
 });

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "@devplat/base";
 import { SecretStoreError, VaultRefusal, type VaultClient } from "@devplat/secret-store";
 import { SvcError } from "../../errors.ts";
+import { batches } from "./batches.ts";
 
 /** Tries of a change that others make at the same time. Each round one of them succeeds. */
 const MAX_TRIES = 50;
@@ -13,8 +14,6 @@ const CAS_REFUSAL = "check-and-set parameter";
 const CLOCK = "clock";
 /** Milliseconds after which Vault's clock is asked for again. The clocks of two machines drift by less than 1 ms in that time. */
 const CLOCK_AGE_MS = 10_000;
-/** Concurrent reads of documents. */
-export const CONCURRENT_READS = 16;
 
 /** A document as it is stored. */
 export interface Stored<T> {
@@ -83,8 +82,7 @@ export class VaultKv {
   /** Several documents, in the order of their paths. Missing ones are left out. */
   async readAll<T>(paths: readonly string[]): Promise<readonly Stored<T>[]> {
     const found: (Stored<T> | undefined)[] = [];
-    for (let start = 0; start < paths.length; start += CONCURRENT_READS) {
-      const some = paths.slice(start, start + CONCURRENT_READS);
+    for await (const some of batches(paths)) {
       found.push(...(await Promise.all(some.map(async (path) => this.read<T>(path)))));
     }
     return found.filter((each) => each !== undefined);
@@ -141,6 +139,19 @@ export class VaultKv {
     throw new SvcError("database_contention", "Vault: too many instances change a record concurrently", {
       remedy: "retry",
     });
+  }
+
+  /**
+   * Writes a document, whether it is there or not. A new one takes one request.
+   *
+   * @param value gives the new value, for the present one; undefined in means not there
+   * @returns what is stored now
+   * @throws SvcError `database_contention`: others changed it each time
+   */
+  async put<T>(path: string, value: (present: T | undefined) => T): Promise<T> {
+    const created = value(undefined);
+    if (await this.write(path, created, 0)) return created;
+    return (await this.change<T>(path, value)) ?? created;
   }
 
   /** Removes a document with all its versions. One that is not there is no error. */

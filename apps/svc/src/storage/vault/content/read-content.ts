@@ -15,9 +15,10 @@ import type {
 } from "../../store.ts";
 import { appOf, PATH as APPS, type AppsDocument } from "../apps.ts";
 import type { Batch } from "../audit.ts";
+import { batches } from "../batches.ts";
 import type { OwnerDocument as RepositoriesDocument } from "../cached-repositories.ts";
 import type { OwnerDocument as EpochsDocument } from "../coordination/epochs.ts";
-import { CONCURRENT_READS, type Stored, type VaultKv } from "../kv.ts";
+import type { Stored, VaultKv } from "../kv.ts";
 import type { UserDocument } from "../users.ts";
 
 /** A table of a backup, and the documents that have its rows. */
@@ -117,7 +118,7 @@ export async function readVaultContent<T>(
 
 async function* tableRows(kv: VaultKv, box: SecretBox, moment: number): AsyncGenerator<TableRows> {
   for (const { table, place, rows } of TABLES) {
-    for await (const paths of batches(place === APPS ? one(place) : kv.paths(place))) {
+    for await (const paths of batches(place === APPS ? [place] : kv.paths(place))) {
       const found = await Promise.all(
         paths.map(async (path) => {
           const stored = await readAsOf(kv, path, moment);
@@ -164,19 +165,4 @@ function userRows(stored: Stored<UserDocument>, _name: string, box: SecretBox): 
       credential_at: credential === undefined ? null : stored.writtenAt,
     },
   ];
-}
-
-async function* one(path: string): AsyncGenerator<string> {
-  yield path;
-}
-
-async function* batches(paths: AsyncIterable<string>): AsyncGenerator<readonly string[]> {
-  let some: string[] = [];
-  for await (const path of paths) {
-    some.push(path);
-    if (some.length < CONCURRENT_READS) continue;
-    yield some;
-    some = [];
-  }
-  if (some.length > 0) yield some;
 }
