@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what `npm test` needs beside npm packages: Debian packages, a Vault built from tools/vault, a Gitea built from
-# tools/gitea, S3 servers built from tools/versitygw and tools/minio, a collector from tools/otelcol, and git clients built from tools/clients into
-# ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second run ends at once. `npm test` runs it.
+# tools/gitea, S3 servers built from tools/versitygw and tools/minio, a Helm from tools/helm, a collector from tools/otelcol,
+# and git clients built from tools/clients into ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second
+# run ends at once. `npm test` runs it.
 # What a step prints is shown only when the step fails.
 set -eu
 root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd -P)
@@ -75,11 +76,21 @@ find_go() {
 vault_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/$(cat "$root/tools/vault/go.mod" "$root/tools/vault/go.sum" | sha256sum | cut -c1-12)"
 have_vault() { [ -x "$vault_folder/vault" ] && [ -x "$vault_folder/plugins/vault-ldap" ]; }
 
-gitea_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/gitea-$(cat "$root/tools/gitea/go.mod" "$root/tools/gitea/go.sum" | sha256sum | cut -c1-12)"
+# Pins and sources of a build in Go, in the order that gives the folder's name. testkit computes the same name.
+go_sources() { # NAME
+  for file in "$root/tools/$1/go.mod" "$root/tools/$1/go.sum" "$root/tools/$1"/*.go; do
+    [ ! -f "$file" ] || echo "$file"
+  done
+}
+go_folder() { # NAME
+  key=$(go_sources "$1" | while read -r file; do cat "$file"; done | sha256sum | cut -c1-12)
+  echo "${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/$1-$key"
+}
+
+gitea_folder=$(go_folder gitea)
 have_gitea() { [ -x "$gitea_folder/gitea" ] && [ -d "$gitea_folder/static/templates" ]; }
 
-# Programs in Go: two S3 servers of different makers, and Helm.
-go_folder() { echo "${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/$1-$(cat "$root/tools/$1/go.mod" "$root/tools/$1/go.sum" | sha256sum | cut -c1-12)"; }
+# Two S3 servers of different makers.
 versitygw_folder=$(go_folder versitygw)
 minio_folder=$(go_folder minio)
 have_versitygw() { [ -x "$versitygw_folder/versitygw" ]; }
@@ -104,7 +115,7 @@ helm_folder=$(go_folder helm)
 have_helm() { [ -x "$helm_folder/helm" ]; }
 
 # The OpenTelemetry Collector with only what the tests use.
-otelcol_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/otelcol-$(cat "$root/tools/otelcol/go.mod" "$root/tools/otelcol/go.sum" "$root/tools/otelcol/main.go" | sha256sum | cut -c1-12)"
+otelcol_folder=$(go_folder otelcol)
 have_otelcol() { [ -x "$otelcol_folder/otelcol" ]; }
 
 # Schemas of an API server and of the Prometheus operator: files of Go modules, with their checksums.
@@ -268,16 +279,9 @@ build_gitea() {
 
 build_go() { # NAME PACKAGE
   mkdir -p "$aside/sources"
-  cp "$root/tools/$1/go.mod" "$root/tools/$1/go.sum" "$aside/sources/"
+  go_sources "$1" | while read -r file; do cp "$file" "$aside/sources/"; done
   cd "$aside/sources"
   "$go" build -trimpath -ldflags "-s -w" -o "$aside/$1" "$2"
-}
-
-build_otelcol() {
-  mkdir -p "$aside/sources"
-  cp "$root/tools/otelcol/go.mod" "$root/tools/otelcol/go.sum" "$root/tools/otelcol/main.go" "$aside/sources/"
-  cd "$aside/sources"
-  "$go" build -trimpath -ldflags "-s -w" -o "$aside/otelcol" .
 }
 
 fetch_schemas() {
@@ -378,7 +382,7 @@ if ! have_helm; then
 fi
 if ! have_otelcol; then
   need_go
-  build 2 "OpenTelemetry Collector" "$otelcol_folder" build_otelcol
+  build 2 "OpenTelemetry Collector" "$otelcol_folder" build_go otelcol .
 fi
 if ! have_schemas; then
   need_go
