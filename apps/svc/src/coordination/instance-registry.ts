@@ -38,6 +38,8 @@ export interface InstanceDifferences {
 export class InstanceRegistry {
   readonly #parts: InstanceRegistryParts;
   #differences: InstanceDifferences = { settings: [], keyIds: [] };
+  /** Whether the list can have this instance. */
+  #isListed = false;
 
   constructor(parts: InstanceRegistryParts) {
     this.#parts = parts;
@@ -60,11 +62,12 @@ export class InstanceRegistry {
    */
   async register(): Promise<void> {
     const { store, instance } = this.#parts;
-    await store.register({ ...instance, address: undefined, ready: false });
+    this.#isListed = await store.register({ ...instance, address: undefined, ready: false });
   }
 
   /** Takes this instance off the list. Never rejects: while the database is away, the entry ends by itself. */
   async remove(): Promise<void> {
+    if (!this.#isListed) return;
     await this.#parts.store.remove(this.id).catch(() => undefined);
   }
 
@@ -112,6 +115,7 @@ export class InstanceRegistry {
 
   async #report(): Promise<void> {
     const { store, instance, address, isReady } = this.#parts;
+    this.#isListed = true;
     await store.report({ ...instance, address: address(), ready: isReady() });
   }
 

@@ -99,9 +99,10 @@ export interface InstanceStore {
    * Adds an instance before it uses the database, so that a restore finds it. A database whose restores are transactions does
    * not need it, and does nothing.
    *
+   * @returns whether the instance is on the list now
    * @throws SvcError `database_unavailable`: a restore has begun
    */
-  register(record: InstanceRecord): Promise<void>;
+  register(record: InstanceRecord): Promise<boolean>;
   /** Adds the instance, or brings its record up to date. */
   report(record: InstanceRecord): Promise<void>;
   /** Stores figures of an instance that has reported. @param figures JSON text */

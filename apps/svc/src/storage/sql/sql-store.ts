@@ -42,7 +42,7 @@ export function sqlStore({ db, box, specifics }: SqlStoreOptions): Store {
         return sqlInstances(db, specifics);
       }),
       // A restore is one transaction.
-      register: () => Promise.resolve(),
+      register: () => Promise.resolve(false),
     }),
     sharedFetches: guarded(
       lateMethods(["begin", "progress", "end", "find", "markAwaited", "deleteEnded"], async () => {

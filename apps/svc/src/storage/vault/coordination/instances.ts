@@ -35,6 +35,7 @@ export function vaultInstances(kv: VaultKv): InstanceStore {
       try {
         // A restore writes its mark first, and lists the instances then. So at least one of both finds the other.
         refuseUnfinishedRestore(await appliedMigrations(kv));
+        return true;
       } catch (error) {
         await remove(record.id);
         throw error;
