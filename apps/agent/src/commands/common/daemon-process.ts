@@ -47,11 +47,15 @@ export async function runningDaemon(
   host: Host,
   expected: number | null,
 ): Promise<{ readonly pid: number | undefined } | undefined> {
-  const pid = await new DaemonPid(host.places.runtime).read();
+  const file = new DaemonPid(host.places.runtime);
+  const pid = await file.read();
   if (pid !== undefined && pid === expected) return { pid };
   if (!(await isDaemonRunning(host))) return undefined;
   if (pid !== undefined && isProcess(pid)) return { pid };
-  return (await isDaemonRunning(host, COMMAND_WAIT_MS)) ? { pid: undefined } : undefined;
+  if (!(await isDaemonRunning(host, COMMAND_WAIT_MS))) return undefined;
+  // A daemon that was starting has written its PID in the meantime.
+  const later = await file.read();
+  return { pid: later !== undefined && isProcess(later) ? later : undefined };
 }
 
 /** File with the process id of the running daemon, for `agent reload`. It is valid only while the writer lock is held. */

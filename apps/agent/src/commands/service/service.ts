@@ -29,8 +29,7 @@ export const install: RunCommand = async (invocation) => {
   const { command, variables } = await installedProgram(
     runningProgram(host.places.platform, host.environment),
   );
-  const before = await service.state();
-  await refuseOtherDaemon(host, before);
+  const before = await refuseOtherDaemon(host, service);
   const { dryRun } = invocation.flags;
   const changes = await service.install({
     command,
@@ -130,13 +129,29 @@ function refuseConfigOption({ flags }: Invocation): void {
   );
 }
 
-/** Only one daemon of a user can run. */
-async function refuseOtherDaemon(host: Host, { pid }: ServiceState): Promise<void> {
-  const daemon = await runningDaemon(host, pid);
-  if (daemon === undefined || (pid !== null && daemon.pid === pid)) return;
+/**
+ * Only one daemon of a user can run. One that the manager is just starting, such as for an install that was killed, is waited for.
+ *
+ * @returns the state of the service @throws AgentError `service_refused`
+ */
+async function refuseOtherDaemon(host: Host, service: Service): Promise<ServiceState> {
+  const { state, daemon, isOther } = await pollUntil(
+    async () => {
+      const seen = await service.state();
+      const running = await runningDaemon(host, seen.pid);
+      const isUnknown = running !== undefined && (seen.pid === null || running.pid !== seen.pid);
+      // The manager may have started it since it was asked.
+      const now = isUnknown ? await service.state() : seen;
+      const isStarting = isUnknown && (now.active === "activating" || now.pid !== seen.pid);
+      return { state: now, daemon: running, isOther: isUnknown, isStarting };
+    },
+    (seen) => !seen.isStarting,
+    { limitMs: ANSWER_TIMEOUT_MS, intervalMs: ANSWER_WAIT_MS, clock: host.clock },
+  );
+  if (!isOther) return state;
   throw serviceRefused(
-    `Cannot start the service: ${daemonText(daemon.pid)} runs already, and was not started by the service`,
-    daemon.pid === undefined
+    `Cannot start the service: ${daemonText(daemon?.pid)} runs already, and was not started by the service`,
+    daemon?.pid === undefined
       ? "Stop it, then run the command again."
       : `Stop it with 'kill ${daemon.pid}', or Ctrl-C in its terminal, then run the command again.`,
   );
