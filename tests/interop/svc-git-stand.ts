@@ -35,6 +35,8 @@ export interface StandOptions {
   readonly grantSeconds?: number;
   /** Time as the access check sees it. */
   readonly clock?: Clock;
+  /** Time as the cache sees it: of refs that were shown, and of seeds. */
+  readonly cacheClock?: Clock;
   /** Credential with which {@link PROXY_TOKEN} is renewed after a 401 of the code host. */
   readonly renewed?: string;
   /** Whether the code host lets fetches name refs. Default true; GitHub does not offer it. */
@@ -205,6 +207,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
           },
     metrics,
     logger,
+    ...(options.cacheClock === undefined ? {} : { clock: options.cacheClock }),
   });
   const { cache, service } = parts;
   let planned = 0;

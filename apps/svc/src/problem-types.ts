@@ -16,6 +16,11 @@ const OPERATION_PROBLEMS = {
     hint: "Clones still work: the code host answers them. The log of the service has the reason.",
   },
   not_found: { status: 404, title: "No record has this id." },
+  not_shown: {
+    status: 410,
+    title: "The code host no longer shows refs that reach all objects of the seed.",
+    hint: "Ask for the seed again, or clone with git.",
+  },
   version_mismatch: { status: 412, title: "The record was changed since the caller read it." },
   forbidden: { status: 403, title: "The caller's role or kind of credential does not allow this." },
   too_many_requests: { status: 429, title: "A limit on tries was reached." },

@@ -25,6 +25,11 @@ export interface AccessCheckOptions {
   readonly probesPerMinute: number;
 }
 
+export interface ProbeOptions {
+  /** Whether the response must name the branch of HEAD. Default false. */
+  readonly symrefs?: boolean;
+}
+
 /**
  * Ensures that no byte from the cache is sent without an authorization by the code host (spec/svc.md section 2.1). An
  * authorization of an `ls-refs` that a client sent is remembered for a short time. For a fetch without one, a probe is
@@ -164,9 +169,10 @@ export class AccessCheck implements RefQueries {
     request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
+    options: ProbeOptions = {},
   ): Promise<RefsResponse> {
     this.#takeProbe(request);
-    return await this.#probe(request, command, prefixes);
+    return await this.#probe(request, command, prefixes, options);
   }
 
   /**
@@ -177,9 +183,10 @@ export class AccessCheck implements RefQueries {
     request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
+    options: ProbeOptions = {},
   ): Promise<RefsResponse> {
     this.#takeProbe(request);
-    return await this.#send(request, command, prefixes);
+    return await this.#send(request, command, prefixes, options);
   }
 
   #takeProbe({ context }: AccessRequest): void {
@@ -193,8 +200,9 @@ export class AccessCheck implements RefQueries {
     request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
+    options: ProbeOptions = {},
   ): Promise<RefsResponse> {
-    const response = await this.#send(request, command, prefixes);
+    const response = await this.#send(request, command, prefixes, options);
     if (response.kind === "refused") return response;
     const { owner, name } = request.target;
     await this.#refs.record(repositoryId(owner, name), prefixes, response.body);
@@ -206,6 +214,7 @@ export class AccessCheck implements RefQueries {
     request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
+    options: ProbeOptions = {},
   ): Promise<RefsResponse> {
     const key = this.#keyOf(request);
     return await this.#probes.ask({
@@ -216,6 +225,7 @@ export class AccessCheck implements RefQueries {
       authorization: request.authorization,
       capabilities: probeCapabilities(command),
       prefixes,
+      symrefs: options.symrefs === true,
       idleMs: request.policy.timeoutSeconds * 1000,
     });
   }

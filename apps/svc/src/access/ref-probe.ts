@@ -27,6 +27,8 @@ export interface RefProbe {
   /** `object-format` and `server-option` of the fetch. */
   readonly capabilities: readonly string[];
   readonly prefixes: readonly string[];
+  /** Whether the response must name the branch of HEAD. */
+  readonly symrefs: boolean;
   readonly idleMs: number;
 }
 
@@ -62,7 +64,7 @@ export class RefProbes {
 
   /** @throws GitError if no response came */
   async ask(probe: RefProbe): Promise<RefsResponse> {
-    const key = JSON.stringify([probe.shareKey, probe.capabilities, probe.prefixes]);
+    const key = JSON.stringify([probe.shareKey, probe.capabilities, probe.prefixes, probe.symrefs]);
     const running = this.#running.get(key);
     if (running !== undefined && (running.sentAt === undefined || probe.mayShare(running.sentAt))) {
       return await running.response;
@@ -86,7 +88,7 @@ export class RefProbes {
 
   async #send(probe: RefProbe, sentAt: number): Promise<RefsResponse> {
     const request = encodeLsRefsRequest(
-      { symrefs: false, peel: true, unborn: false, refPrefixes: probe.prefixes, unknown: [] },
+      { symrefs: probe.symrefs, peel: true, unborn: false, refPrefixes: probe.prefixes, unknown: [] },
       [`agent=${this.#userAgent}`, ...probe.capabilities],
     );
     const sent = await this.#upstream.send({
@@ -101,7 +103,9 @@ export class RefProbes {
     if (!isUploadPackResult(response)) {
       return { kind: "refused", response: withBody(response, await response.read(MAX_REFUSAL_BYTES)) };
     }
-    const body = this.#bodies.begin(`${probe.path} ${JSON.stringify([probe.capabilities, probe.prefixes])}`);
+    const body = this.#bodies.begin(
+      `${probe.path} ${JSON.stringify([probe.capabilities, probe.prefixes, probe.symrefs])}`,
+    );
     try {
       for await (const chunk of response.chunks) body.push(chunk);
       const { bytes } = body;

@@ -30,6 +30,7 @@ import { MirrorFaults } from "../cache/mirror-faults.ts";
 import { MirrorResponses } from "../cache/mirror-responses.ts";
 import type { ObjectTier } from "../cache/object-tier/object-tier.ts";
 import type { CachePolicies } from "../cache/policy.ts";
+import type { Seeds } from "../cache/seeds/seeds.ts";
 import { RepositoryRegistry } from "../cache/repository-registry.ts";
 import { RepositoryReset } from "../cache/repository-reset.ts";
 import { FileResponseStore } from "../cache/responses/file-response-store.ts";
@@ -100,6 +101,8 @@ export interface CacheSettings {
   readonly maxTotalBytes: number;
   /** `cache.drop_unused_after` */
   readonly dropUnusedAfterMs: number;
+  /** `cache.seed_interval` */
+  readonly seedIntervalMs: () => number;
   /** Who fetches ahead; undefined: nobody. */
   readonly warming: WarmerOptions | undefined;
   readonly metrics: Metrics;
@@ -112,6 +115,8 @@ export interface CacheParts {
   readonly cache: GitCache;
   /** Brings objects here before they are fetched. */
   readonly ensurer: ObjectEnsurer;
+  /** Loads the part that makes and finds seeds with its first use. */
+  readonly seeds: () => Promise<Seeds>;
   readonly service: CacheService;
   /** Says which objects are here, for the access check. */
   readonly objects: MirrorResponses;
@@ -168,6 +173,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     stopping: stopping.signal,
     separateTrailers: settings.handsOver === true,
   });
+  let seedsMade: Seeds | undefined;
   const tier = settings.objectTier?.({
     local,
     mirrors: { of: (id) => set.mirrors.of(id) },
@@ -191,7 +197,10 @@ export function buildCache(settings: CacheSettings): CacheParts {
     idle,
     pruneAfterMs: settings.pruneAfterMs,
     mayRepack: async (id) => tier === undefined || (await tier.mirrors.maintains(id)) === true,
-    onChanged: (id, change) => tier?.mirrors.changed(id, change),
+    onChanged: (id, change) => {
+      tier?.mirrors.changed(id, change);
+      if (change.kind === "filled") seedsMade?.filled(repositories.of(id));
+    },
     onRepackFailure: async (key, error) => mirrorFaults.repackFailed(key, error),
     onDamagedIndex: (path) => {
       const what = "an index of stored packs is damaged; it is moved away and made again";
@@ -276,6 +285,11 @@ export function buildCache(settings: CacheSettings): CacheParts {
     clock,
     keepAliveMs: settings.keepAliveMs,
   });
+  const loadSeeds = async (): Promise<Seeds> => {
+    const { Seeds } = await import("../cache/seeds/seeds.ts");
+    const intervalMs = settings.seedIntervalMs;
+    return new Seeds({ storage, mirrors, lookup, policies, faults: mirrorFaults, work, clock, intervalMs });
+  };
   const { maxTotalBytes, dropUnusedAfterMs } = settings;
   const cleanup = new Cleanup({
     repositories,
@@ -292,6 +306,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     dropUnusedAfterMs,
   });
   return {
+    seeds: async () => (seedsMade ??= await loadSeeds()),
     ensurer: new ObjectEnsurer({
       mirrors,
       responder,

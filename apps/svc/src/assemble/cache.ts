@@ -65,6 +65,7 @@ export function assembleCache(options: CacheAssemblyOptions): CacheAssembly {
     ),
     objectTier: options.objectStorage?.build,
     dropUnusedAfterMs: cache.drop_unused_after || Infinity,
+    seedIntervalMs: () => live.current.cache.seed_interval,
     detectCollisions: cache.detect_sha1_collisions,
     repackIdleMs: cache.repack_idle_seconds * 1000,
     pruneAfterMs: cache.prune_unreachable_after || Infinity,

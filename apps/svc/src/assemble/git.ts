@@ -4,8 +4,6 @@ import { RefProbes } from "../access/ref-probe.ts";
 import type { CachePolicies } from "../cache/policy.ts";
 import type { ChangeWatcher } from "../coordination/change-watcher.ts";
 import { BodyReaders } from "../git/body/body-reader.ts";
-import { EnsureBodies } from "../git/ensure/ensure-body.ts";
-import { EnsureCommand } from "../git/ensure/ensure-command.ts";
 import { FetchCommand } from "../git/fetch-command.ts";
 import { RequestCache } from "../git/body/request-cache.ts";
 import { lfsBatchBodies } from "../git/lfs.ts";
@@ -31,7 +29,7 @@ export interface GitAssemblyOptions {
   readonly credentials: CredentialCheck;
   readonly policies: CachePolicies;
   /** Undefined: the cache feature is off, and everything passes through. */
-  readonly cache: Pick<CacheParts, "cache" | "ensurer" | "objects" | "refs"> | undefined;
+  readonly cache: Pick<CacheParts, "cache" | "ensurer" | "seeds" | "objects" | "refs"> | undefined;
   readonly changes: Pick<ChangeWatcher, "isCurrent" | "refresh">;
   /** `cache.grant_seconds` */
   readonly grantSeconds: number;
@@ -68,7 +66,7 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     logger,
   };
   if (options.cache === undefined) return new GitRoutes({ ...routes, cached: undefined });
-  const { cache, ensurer, objects, refs } = options.cache;
+  const { cache, ensurer, seeds, objects, refs } = options.cache;
   const { grantSeconds, probesPerMinute, userAgent } = options;
   const probes = new RefProbes({ upstream, userAgent, clock });
   const access = new AccessCheck({ probes, refs, objects, clock, hostUrl, grantSeconds, probesPerMinute });
@@ -97,16 +95,29 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     }),
     strict: options.strictLsRefs,
   });
-  const ensure = new EnsureCommand({
-    upstream,
-    access,
-    cache,
-    ensurer,
-    bodies: new EnsureBodies(idleMs),
-    metrics,
-    clock,
-    userAgent,
+  const ensure = new Late(async () => {
+    const [{ EnsureCommand }, { EnsureBodies }] = await Promise.all([
+      import("../git/ensure/ensure-command.ts"),
+      import("../git/ensure/ensure-body.ts"),
+    ]);
+    const bodies = new EnsureBodies(idleMs);
+    return new EnsureCommand({ upstream, access, cache, ensurer, bodies, metrics, clock, userAgent });
   });
-  const { changes } = options;
-  return new GitRoutes({ ...routes, cached: { access, cache, uploadPack, ensure, files, changes } });
+  const { changes, strictLsRefs: strict } = options;
+  const seed = new Late(async () => {
+    const { SeedCommand } = await import("../git/seed/seed-command.ts");
+    return new SeedCommand({
+      upstream,
+      access,
+      cache,
+      ensurer,
+      userAgent,
+      seeds,
+      files,
+      strict,
+      metrics,
+      clock,
+    });
+  });
+  return new GitRoutes({ ...routes, cached: { access, cache, uploadPack, ensure, seed, files, changes } });
 }

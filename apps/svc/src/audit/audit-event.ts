@@ -21,6 +21,7 @@ export const AUDIT_ACTIONS = [
   "git.fetch",
   "git.push",
   "git.ensure",
+  "git.seed",
   "api.write",
   "access.denied",
   "encryption.rekeyed",

@@ -32,6 +32,7 @@ export const DEFAULTS = {
    * objects that upstream dropped are kept (section 2.4).
    */
   dropUnusedAfter: "30d",
+  seedInterval: "1h",
   /** Seconds: git's client unpacks 140 MB in about 10, often on the machine that the service runs on. */
   repackIdleSeconds: 10,
   /** Time that objects stay which upstream dropped (section 2.4). */

@@ -242,6 +242,8 @@ export const configSchema = z.strictObject({
     max_total_size_mb: bounded(BOUNDS.maxTotalSizeMb).optional(),
     /** How long a response file that nobody asks for is kept; 0s: for ever. */
     drop_unused_after: duration().prefault(DEFAULTS.dropUnusedAfter),
+    /** Minimum time between two seeds of a repository. */
+    seed_interval: duration().prefault(DEFAULTS.seedInterval),
     /** How long a repository must be without requests before its packs are merged. */
     repack_idle_seconds: bounded(BOUNDS.repackIdleSeconds).default(DEFAULTS.repackIdleSeconds),
     /** Looks for collision attacks on SHA-1 in all that is taken in, at some 30 times the cost of hashing. */

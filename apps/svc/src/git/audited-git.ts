@@ -55,15 +55,26 @@ function deedOf(context: RequestContext, target: Answered, status: number): Audi
     if (tail === "ensure") return "git.ensure";
     if (tail === "upload_pack" && context.gitCommand !== "ls-refs") return "git.fetch";
   }
+  if (tail === "seed" || (tail === "seed_file" && isFirstPart(context))) {
+    // Programs send the first request without a credential, as git does.
+    const isChallenge = status === 401 && context.request.headers.authorization === undefined;
+    return isChallenge ? undefined : "git.seed";
+  }
   const denied = status === 401 || status === 403 || status === 429;
   const hasCredential = context.request.headers.authorization !== undefined;
   return denied && hasCredential ? "access.denied" : undefined;
 }
 
+/** Whether a request is for a whole file or for its beginning. A download in parts is one event. */
+function isFirstPart({ request }: RequestContext): boolean {
+  const { range } = request.headers;
+  return range === undefined || /^bytes=0*0-/.test(range);
+}
+
 function outcomeOf(context: RequestContext, status: number): AuditOutcome {
   // Overload says nothing about the caller.
   if (context.refusedBy === "queue") return "failed";
-  if ([401, 403, 404, 429].includes(status) || context.cacheState === "rejected") return "denied";
+  if ([401, 403, 404, 410, 429].includes(status) || context.cacheState === "rejected") return "denied";
   return status < 400 && context.complete && context.cacheState !== "error" ? "allowed" : "failed";
 }
 

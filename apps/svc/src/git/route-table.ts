@@ -76,6 +76,22 @@ export const GIT_ROUTES = {
     redirects: "never",
     failure: { before: "status", after: "none" },
   },
+  seed: {
+    path: "svc/seed",
+    methods: READ,
+    permission: "read",
+    service: "cache",
+    redirects: "never",
+    failure: { before: "status", after: "none" },
+  },
+  seed_file: {
+    path: "svc/seed/…",
+    methods: READ,
+    permission: "read",
+    service: "cache",
+    redirects: "never",
+    failure: CUT,
+  },
   dumb_refs: {
     path: "info/refs",
     methods: READ,

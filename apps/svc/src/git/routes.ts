@@ -21,6 +21,7 @@ import { AdvertisedFeatures } from "./advertised-features.ts";
 import type { BodyReaders } from "./body/body-reader.ts";
 import { GitError } from "../upstream/errors.ts";
 import type { EnsureCommand } from "./ensure/ensure-command.ts";
+import type { SeedCommand } from "./seed/seed-command.ts";
 import type { GitRequest, RepositoryRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "../upstream/headers.ts";
 import { answerLfsBatch, lfsOperation, lfsPermissions, readLfsBatch, type LfsBatch } from "./lfs.ts";
@@ -47,7 +48,8 @@ export interface GitRoutesParts {
         readonly access: AccessCheck;
         readonly cache: GitCache;
         readonly uploadPack: UploadPack;
-        readonly ensure: EnsureCommand;
+        readonly ensure: Late<EnsureCommand>;
+        readonly seed: Late<SeedCommand>;
         readonly files: Late<FileSender>;
         /** Changes that other instances made to the list and to stored data. */
         readonly changes: Pick<ChangeWatcher, "isCurrent" | "refresh">;
@@ -133,8 +135,8 @@ export class GitRoutes implements GitHandler {
         await cached.changes.refresh();
         policy = this.#policyOf(target);
       }
-      // Before the code host has authorized the caller, a response to `ensure` must not tell whether the repository is listed.
-      if (!isEnsure(target)) context.concludeCache(untouched(policy));
+      // Before the code host has authorized the caller, these responses must not tell whether the repository is listed.
+      if (!isEnsure(target) && !isSeed(target)) context.concludeCache(untouched(policy));
     }
     const { origin } = this.#parts.upstream;
     const gitRequest: GitRequest = {
@@ -161,7 +163,12 @@ export class GitRoutes implements GitHandler {
     }
     if (isEnsure(target)) {
       if (cached === undefined) answerText(context, 404, "the cache of this service is off");
-      else await cached.ensure.handle({ ...gitRequest, target });
+      else await (await cached.ensure.get()).handle({ ...gitRequest, target });
+      return;
+    }
+    if (isSeed(target)) {
+      if (cached === undefined) answerText(context, 404, "the cache of this service is off");
+      else await (await cached.seed.get()).handle({ ...gitRequest, target });
       return;
     }
     const version = requestedProtocolVersion(singleHeader(request.headers["git-protocol"]));
@@ -327,6 +334,10 @@ function isUploadPack(target: Target): target is Extract<Target, { kind: "reposi
 
 function isEnsure(target: Target): target is Extract<Target, { kind: "repository" }> {
   return target.kind === "repository" && target.tail.kind === "ensure";
+}
+
+function isSeed(target: Target): target is Extract<Target, { kind: "repository" }> {
+  return target.kind === "repository" && ["seed", "seed_file"].includes(target.tail.kind);
 }
 
 /** False for `ls-refs` and for git's probe before a large body: they belong to the fetch that follows. */

@@ -18,9 +18,9 @@ export type UploadResult = (typeof UPLOAD_RESULTS)[number];
 export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
 /**
  * Where bytes sent to clients came from; `object`: a response from the bucket, or one made from packs that were read from it
- * for this request; `accel`: bytes that the proxy in front was told to send.
+ * for this request; `accel`: bytes that the proxy in front was told to send; `seed`: files of seeds.
  */
-export type ByteSource = "response" | "object" | "pack" | "upstream" | "accel";
+export type ByteSource = "response" | "object" | "pack" | "upstream" | "accel" | "seed";
 /** Purpose of a request to the code host. */
 export type UpstreamKind = "info_refs" | "ls_refs" | "probe" | "fetch" | "warm" | "pass_through" | "api";
 

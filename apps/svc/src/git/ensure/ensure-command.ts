@@ -1,14 +1,7 @@
 import type { Clock } from "@devplat/base";
-import {
-  EMPTY_FETCH,
-  decodeLsRefsResponse,
-  type CommandRequest,
-  type ObjectFormat,
-  type RefLine,
-} from "@devplat/git-protocol";
+import { decodeLsRefsResponse, type RefLine } from "@devplat/git-protocol";
 import type { AccessCheck } from "../../access/access-check.ts";
 import type { Refusal } from "../../access/access-request.ts";
-import type { RefsResponse } from "../../access/ref-probe.ts";
 import type { EnsureResult, ObjectEnsurer } from "../../cache/ensuring/object-ensurer.ts";
 import type { GitCache } from "../../cache/git-cache.ts";
 import { shownName } from "../../field-path.ts";
@@ -17,14 +10,13 @@ import type { RequestContext } from "../../http/request/request-context.ts";
 import { SANDBOX_HEADERS, answerProblem } from "../../http/request/text-answer.ts";
 import type { EnsureOutcome, Metrics } from "../../telemetry/metrics.ts";
 import { GitError, isGone } from "../../upstream/errors.ts";
-import { ownCommandHeaders } from "../../upstream/headers.ts";
 import { isRefusal } from "../../upstream/response-status.ts";
 import type { Upstream, UpstreamResponse } from "../../upstream/upstream.ts";
-import { clientOf } from "../fetch-command.ts";
-import { ClientUpstream } from "../fetch-upstream.ts";
 import type { CachedRequest, RepositoryRequest } from "../git-request.ts";
 import { relay } from "../relay.ts";
 import { MAX_WAIT_SECONDS, type EnsureBodies, type EnsureRequest } from "./ensure-body.ts";
+import { ensureObjects } from "./ensure-objects.ts";
+import { askForRefs, lsRefsOf } from "./own-refs.ts";
 
 /** Seconds after which a caller should repeat a request whose time was over. */
 const RETRY_AFTER_SECONDS = "5";
@@ -48,7 +40,6 @@ export interface EnsureCommandParts {
 interface Authorized {
   readonly request: CachedRequest;
   readonly wanted: EnsureRequest;
-  readonly command: CommandRequest;
   readonly sentAt: number;
   /** Milliseconds that the caller still waits. */
   readonly waitMs: number;
@@ -99,31 +90,13 @@ export class EnsureCommand {
     const { policy } = request;
     const startedAt = clock.monotonic();
     const wanted = await this.#parts.bodies.read(request.context);
-    const command = lsRefsOf(wanted.format);
     const isCached = policy?.enabled === true;
-    const names = [...wanted.refs.keys()];
-    // One limit for all repositories: how long a caller waits must not tell whether a repository is listed.
-    const limited = { timeoutSeconds: MAX_WAIT_SECONDS };
-    const ask = async (
-      authorization: string | undefined,
-      sent: CommandRequest = command,
-    ): Promise<RefsResponse> => {
-      const asked = { ...request, authorization, policy: limited };
-      return isCached ? await access.ask(asked, sent, names) : await access.askUnlisted(asked, sent, names);
-    };
-    let { authorization } = request;
-    const askedAt = performance.now();
-    let refs = await ask(authorization);
-    if (refs.kind === "refused" && refs.response.status === 401) {
-      const renewed = await request.renew?.();
-      if (renewed !== undefined) refs = await ask((authorization = renewed));
-    }
-    // Git servers end the response if the object format is not the repository's.
-    if (refs.kind === "refused" && refs.response.status === 200) {
-      const others = await ask(authorization, lsRefsOf(wanted.format === "sha1" ? "sha256" : "sha1"));
-      if (others.kind === "authorized") refs = others;
-    }
-    request.context.stage("gate", askedAt);
+    const { refs, authorization } = await askForRefs(access, request, {
+      format: wanted.format,
+      prefixes: [...wanted.refs.keys()],
+      // One limit for all repositories: how long a caller waits must not tell whether a repository is listed.
+      timeoutSeconds: MAX_WAIT_SECONDS,
+    });
     if (refs.kind === "refused") return this.#refused(refs);
     if (!isCached || policy === undefined) return notCached(policy !== undefined);
     const shown = shownRefs(refs.body);
@@ -132,39 +105,25 @@ export class EnsureCommand {
     return await this.#ensure({
       request: { ...request, policy, authorization },
       wanted,
-      command,
       sentAt: refs.sentAt,
       waitMs: startedAt + wanted.waitMs - clock.monotonic(),
     });
   }
 
-  async #ensure({ request, wanted, command, sentAt, waitMs }: Authorized): Promise<Answer> {
-    const { access, cache, ensurer, upstream, userAgent } = this.#parts;
-    const { owner, name } = request.target;
+  async #ensure({ request, wanted, sentAt, waitMs }: Authorized): Promise<Answer> {
     const { format } = wanted;
-    const fetch = { ...EMPTY_FETCH, wants: [...new Set(wanted.refs.values())], done: true };
-    const authorization = await access.authorizeFetch(request, { command, fetch, format }, sentAt);
-    if ("kind" in authorization) return this.#refused(authorization);
-    const headers = () => ownCommandHeaders(userAgent, request.authorization);
-    const ensuredAt = performance.now();
-    const result = await ensurer.ensure(
-      {
-        repository: cache.repository(owner, name),
-        format,
-        fetch,
-        wantedRefs: new Map(),
-        gone: request.context.gone,
-        client: clientOf(request.context),
-        upstream: new ClientUpstream({ upstream, access, request, authorization, headers }),
-      },
+    const oids = [...new Set(wanted.refs.values())];
+    const { result, sentAt: authorizedAt } = await ensureObjects(
+      this.#parts,
+      request,
+      { format, oids, sentAt },
       waitMs,
     );
-    request.context.timing("ensure", performance.now() - ensuredAt);
     const answer = this.#answerOf(result);
     if (answer.kind !== "state") return answer;
     // The caller may have waited long. What it learns now is as much cached data as a pack is.
     const names = [...wanted.refs.keys()];
-    const confirmed = await access.confirm(request, command, names, authorization.sentAt);
+    const confirmed = await this.#parts.access.confirm(request, lsRefsOf(format), names, authorizedAt);
     return confirmed.kind === "refused" ? this.#refused(confirmed) : answer;
   }
 
@@ -242,10 +201,6 @@ function sendState(context: RequestContext, status: 200 | 202): void {
     ...(status === 202 ? { "Retry-After": RETRY_AFTER_SECONDS } : {}),
   });
   context.response.end(body);
-}
-
-function lsRefsOf(format: ObjectFormat): CommandRequest {
-  return { command: "ls-refs", capabilities: [`object-format=${format}`], args: [] };
 }
 
 function notCached(isListed: boolean): Answer {

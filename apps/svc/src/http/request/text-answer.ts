@@ -13,6 +13,9 @@ export const SANDBOX_HEADERS: Readonly<Record<string, string>> = {
 /** Type of LFS's errors: git-lfs shows the `message` of such a body, and no other body (git-lfs docs/api, "Response Errors"). */
 export const LFS_TYPE = "application/vnd.git-lfs+json";
 
+/** Kinds of git requests that programs other than git send. */
+const READS_PROBLEMS: ReadonlySet<string> = new Set(["ensure", "seed", "seed_file"]);
+
 /** Code of the problem that a status of a git route stands for, where the client reads problem documents. */
 const PROBLEM_CODES: Readonly<Record<number, ProblemCode>> = {
   400: "malformed_body",
@@ -24,13 +27,14 @@ const PROBLEM_CODES: Readonly<Record<number, ProblemCode>> = {
   413: "body_too_large",
   415: "not_json",
   429: "too_many_requests",
+  410: "not_shown",
   502: "host_unreachable",
   503: "busy",
   504: "host_silent",
 };
 
 /**
- * Ends a request with a text, because git prints only text/plain. Clients of LFS and of `svc/ensure` get JSON. If the client is still sending its body, the
+ * Ends a request with a text, because git prints only text/plain. Clients of LFS, `svc/ensure` and `svc/seed` get JSON. If the client is still sending its body, the
  * connection is closed after the answer: reading an endless body to its end would be a gift.
  */
 export function answerText(
@@ -40,7 +44,7 @@ export function answerText(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   const { subject, request } = context;
-  if (subject?.tail === "ensure") {
+  if (subject !== undefined && READS_PROBLEMS.has(subject.tail)) {
     const code = PROBLEM_CODES[status] ?? "internal";
     answerProblem(context, { code, detail: message, headers });
     return;

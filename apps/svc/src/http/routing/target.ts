@@ -13,6 +13,15 @@ export type RepositoryTail =
   | { readonly kind: "receive_pack" }
   /** `svc/ensure`: brings objects here before they are fetched. The code host is asked at `git-upload-pack`. */
   | { readonly kind: "ensure" }
+  /** `svc/seed`: names the files of a seed. The code host is asked at `git-upload-pack`. */
+  | { readonly kind: "seed" }
+  /** `svc/seed/<pack>.<extension>`: a file of a seed. */
+  | {
+      readonly kind: "seed_file";
+      /** `pack-<checksum>` */
+      readonly pack: string;
+      readonly extension: "pack" | "idx" | "rev" | "graph";
+    }
   /** `info/lfs/…` */
   | { readonly kind: "lfs" }
   /** Archives of a tree; of the path what names it, and perhaps a file's ending. */
@@ -46,6 +55,8 @@ const MANAGEMENT_WORDS = new Set(
 /** Files of the dumb protocol (gitprotocol-http, "Dumb Server"; git's http-backend.c, services[]). */
 const DUMB_OBJECT =
   /^(?:HEAD|objects\/info\/[a-z-]+|objects\/[0-9a-f]{2}\/(?:[0-9a-f]{38}|[0-9a-f]{62})|objects\/pack\/pack-(?:[0-9a-f]{40}|[0-9a-f]{64})\.(?:pack|idx))$/;
+
+const SEED_FILE = /^(pack-(?:[0-9a-f]{40}|[0-9a-f]{64}))\.(pack|idx|rev|graph)$/;
 
 /** Whether a request target begins as those of pages and API do: a program or a browser asks, not git. */
 export function isManagementPath(requestTarget: string): boolean {
@@ -147,6 +158,14 @@ function repositoryTail(
   if (tail === `${BRAND.command}/ensure`) {
     return { tail: { kind: "ensure" }, query: "", upstream: "git-upload-pack" };
   }
+  if (tail === `${BRAND.command}/seed`) {
+    return { tail: { kind: "seed" }, query: "", upstream: "git-upload-pack" };
+  }
+  if (tail.startsWith(`${BRAND.command}/seed/`)) {
+    const [, pack, extension] = SEED_FILE.exec(segments.slice(4).join("/")) ?? [];
+    if (pack === undefined || !isSeedExtension(extension)) return undefined;
+    return { tail: { kind: "seed_file", pack, extension }, query: "", upstream: "git-upload-pack" };
+  }
   if (tail.startsWith("info/lfs/")) return { tail: { kind: "lfs" }, query: rebuildQuery(query) };
   if (DUMB_OBJECT.test(tail)) return { tail: { kind: "dumb_object" }, query: "" };
   if (segments.length < 4) return undefined;
@@ -157,6 +176,10 @@ function repositoryTail(
   if (third === "raw" && virtualHost === "code_host")
     return { tail: { kind: "raw", revision: segments[3] ?? "" }, query: rebuildQuery(query) };
   return undefined;
+}
+
+function isSeedExtension(text: string | undefined): text is "pack" | "idx" | "rev" | "graph" {
+  return text === "pack" || text === "idx" || text === "rev" || text === "graph";
 }
 
 function infoRefs(query: string): FoundTail | { readonly reason: string } {
