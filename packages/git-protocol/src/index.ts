@@ -21,6 +21,8 @@ export {
   encodeErrorLine,
   encodeSideBand,
   encodeSideBandError,
+  encodeSideBandProgress,
+  messageText,
   type SideBandChannel,
   type SideBandPacket,
 } from "./side-band.ts";

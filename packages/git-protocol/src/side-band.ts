@@ -41,12 +41,34 @@ export function encodeSideBand(channel: SideBandChannel, data: Uint8Array): Buff
   return Buffer.concat(packets);
 }
 
+/**
+ * Control characters (C0, DEL, C1), format characters and the line breaks of Unicode. Newline and carriage return are
+ * not among them: git expects both in progress and error text.
+ */
+const UNSAFE = /(?![\n\r])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+
+/**
+ * Text as git can print it. A terminal obeys escape sequences, and names that others choose can hold them. Such characters
+ * are shown as in `\u{1b}`.
+ */
+export function messageText(text: string): string {
+  return text.replace(UNSAFE, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+/** Packets with progress text on channel 2. */
+export function encodeSideBandProgress(text: string): Buffer {
+  return encodeSideBand(SIDE_BAND.progress, Buffer.from(messageText(text)));
+}
+
 /** Packets that end a packfile section with an error: the text on channel 3, then a flush-pkt. */
 export function encodeSideBandError(message: string): Buffer {
-  return Buffer.concat([encodeSideBand(SIDE_BAND.error, Buffer.from(`${message}\n`)), FLUSH_PKT]);
+  return Buffer.concat([
+    encodeSideBand(SIDE_BAND.error, Buffer.from(messageText(`${message}\n`))),
+    FLUSH_PKT,
+  ]);
 }
 
 /** `ERR` packet that ends a message outside of a packfile section (gitprotocol-pack, "error-line"). */
 export function encodeErrorLine(message: string): Buffer {
-  return encodePktLine(Buffer.from(`ERR ${message}\n`));
+  return encodePktLine(Buffer.from(messageText(`ERR ${message}\n`)));
 }

@@ -2,10 +2,9 @@ import { isRefusal } from "../upstream/response-status.ts";
 import { messageOf, within, type Logger } from "@devplat/base";
 import { addressKey } from "@devplat/config/address-key";
 import {
-  SIDE_BAND,
   encodeErrorLine,
-  encodeSideBand,
   encodeSideBandError,
+  encodeSideBandProgress,
   type EncodedCommand,
   type FetchRequest,
   type ObjectFormat,
@@ -370,9 +369,7 @@ export function clientOf({ principal, remoteAddress }: RequestContext): string {
 
 /** Says that the client waits. A client that wants no progress gets a packet without data. */
 function waitingPacket(ahead: number, noProgress: boolean): Buffer {
-  return noProgress
-    ? KEEPALIVE
-    : encodeSideBand(SIDE_BAND.progress, Buffer.from(`waiting, ${ahead} ahead\n`));
+  return noProgress ? KEEPALIVE : encodeSideBandProgress(`waiting, ${ahead} ahead\n`);
 }
 
 function errorPacket(message: string, inPackfile: boolean): Buffer {

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
 import {
-  encodeSideBand,
+  encodeSideBandProgress,
   FLUSH_PKT,
   MAX_SIDE_BAND_BYTES,
   type ObjectFormat,
@@ -71,7 +71,7 @@ export class PacketBuffer implements PackSink {
   progress(text: string): void {
     this.#endPacket();
     this.#handOut();
-    this.#ready.push(encodeSideBand(SIDE_BAND.progress, Buffer.from(text)));
+    this.#ready.push(encodeSideBandProgress(text));
   }
 
   /** Adds the trailer. */

@@ -2,6 +2,7 @@ import {
   DELIM_PKT,
   encodePktLine,
   encodeSideBand,
+  encodeSideBandProgress,
   type FetchRequest,
   FLUSH_PKT,
   isOid,
@@ -250,7 +251,7 @@ function countingText(objects: number): Buffer {
   const text =
     `Enumerating objects: ${objects}, done.\n` +
     `Counting objects: 100% (${objects}/${objects})${objects > 0 ? ", done." : ""}\n`;
-  return encodeSideBand(SIDE_BAND.progress, Buffer.from(text));
+  return encodeSideBandProgress(text);
 }
 
 /** Formats git's last line of progress. Examined entries count as reused, copied ones as pack-reused. */

@@ -1,3 +1,4 @@
+import { messageText } from "@devplat/git-protocol";
 import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit/problem";
 import type { ProblemCode } from "../../problem-types.ts";
 import { documentOf, type Problem } from "./problem.ts";
@@ -34,7 +35,8 @@ const PROBLEM_CODES: Readonly<Record<number, ProblemCode>> = {
 };
 
 /**
- * Ends a request with a text, because git prints only text/plain. Clients of LFS, `svc/ensure` and `svc/seed` get JSON. If the client is still sending its body, the
+ * Ends a request with a text, because git prints only text/plain. It prints control characters too, so they are escaped.
+ * Clients of LFS, `svc/ensure` and `svc/seed` get JSON. If the client is still sending its body, the
  * connection is closed after the answer: reading an endless body to its end would be a gift.
  */
 export function answerText(
@@ -54,7 +56,10 @@ export function answerText(
     answerShort(context, status, body, { ...headers, "Content-Type": LFS_TYPE });
     return;
   }
-  answerShort(context, status, `${message}\n`, { ...headers, "Content-Type": "text/plain; charset=utf-8" });
+  answerShort(context, status, `${messageText(message)}\n`, {
+    ...headers,
+    "Content-Type": "text/plain; charset=utf-8",
+  });
 }
 
 /** Ends a request of the administration, before the administration is asked, as it would: with a problem document. */
