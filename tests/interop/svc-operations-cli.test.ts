@@ -95,6 +95,64 @@ describe("svc git-credential", () => {
     assert.equal(again.code, 0, again.stderr);
   });
 
+  it("answers a Bearer credential if git has the capability, and the password otherwise", async () => {
+    const about = `protocol=http\\nhost=${new URL(svc.url).host}\\npath=org/one\\n`;
+    const ask = async (input: string): Promise<string[]> => {
+      const { code, stdout, stderr } = await run(
+        "sh",
+        ["-c", `printf '%b' "$1" | '${SVC_LAUNCHER}' git-credential get`, "sh", input],
+        { env: environment },
+      );
+      assert.deepEqual([code, stderr], [0, ""]);
+      return stdout.trimEnd().split("\n");
+    };
+    const isLater = (line = ""): boolean => {
+      const [, seconds] = /^password_expiry_utc=(\d+)$/.exec(line) ?? [];
+      return Number(seconds) * 1000 > Date.now();
+    };
+    const [user, password = "", expiry, ...rest] = await ask(about);
+    assert.deepEqual([user, rest], ["username=x-access-token", []]);
+    assert.match(password, /^password=svcx_\w+$/);
+    assert.ok(isLater(expiry), String(expiry));
+    const token = password.slice("password=".length);
+    // git 2.46 and later sends both; unknown capabilities are ignored.
+    const modern = await ask(`capability[]=authtype\\ncapability[]=state\\n${about}`);
+    assert.deepEqual(modern, [
+      "capability[]=authtype",
+      "authtype=Bearer",
+      `credential=${token}`,
+      "ephemeral=1",
+      expiry,
+    ]);
+    for (const other of ["capability[]=state\\n", "capability[]=authtype\\ncapability[]=\\n"]) {
+      assert.equal((await ask(`${other}${about}`))[1], password, other);
+    }
+    const refs = await fetch(`${svc.url}/org/one/info/refs?service=git-upload-pack`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    assert.equal(refs.status, 200);
+    await refs.arrayBuffer();
+  });
+
+  it("stock git fills a credential without the capability, and asks for it where it can", async () => {
+    const about = `protocol=http\nhost=${new URL(svc.url).host}\npath=org/one\n\n`;
+    const fill = async (input: string): Promise<string> => {
+      const { code, stdout, stderr } = await run(
+        "sh",
+        ["-c", 'input=$1; shift; printf %s "$input" | git "$@" credential fill', "sh", input, ...helper()],
+        { env: environment },
+      );
+      assert.equal(code, 0, stderr);
+      return stdout;
+    };
+    assert.match(await fill(about), /^username=x-access-token\npassword=svcx_\w+$/m);
+    const { stdout } = await git(["--version"]);
+    const [, minor = ""] = /^git version 2\.(\d+)/.exec(stdout) ?? [];
+    // git before 2.46 does not know the line, and passes nothing on.
+    const expected = Number(minor) >= 46 ? /^authtype=Bearer\ncredential=svcx_\w+$/m : /^password=svcx_\w+$/m;
+    assert.match(await fill(`capability[]=authtype\n${about}`), expected);
+  });
+
   it("prints nothing for another host, and says what to set without a repository", async () => {
     const ask = (input: string): Promise<Finished> =>
       run("sh", ["-c", `printf '%b' "$1" | '${SVC_LAUNCHER}' git-credential get`, "sh", input], {

@@ -7,3 +7,12 @@ export function credentialAttributes(text: string): ReadonlyMap<string, string> 
     }),
   );
 }
+
+/** Values of an attribute that may come several times, such as `capability[]`. An empty value clears the ones before it. */
+export function attributeList(text: string, name: string): readonly string[] {
+  return text
+    .split("\n")
+    .filter((line) => line.startsWith(`${name}[]=`))
+    .map((line) => line.slice(name.length + 3))
+    .reduce<readonly string[]>((values, value) => (value === "" ? [] : [...values, value]), []);
+}

@@ -10,7 +10,7 @@ import { SvcError } from "../errors.ts";
 import { splitRepository } from "../repository-name.ts";
 import type { RunCommand } from "./command.ts";
 import { callApi, serviceAddress } from "./api-client.ts";
-import { credentialAttributes } from "./credential-attributes.ts";
+import { attributeList, credentialAttributes } from "./credential-attributes.ts";
 
 /** Characters of a request of git's; it sends a few short lines. */
 const MAX_REQUEST_CHARACTERS = 64 * 1024;
@@ -18,6 +18,8 @@ const MAX_REQUEST_CHARACTERS = 64 * 1024;
 const LEAST_LIFE_MS = 2 * 60 * 1000;
 /** User name that code hosts take with a token as the password. */
 const USER_NAME = "x-access-token";
+/** Capability of git 2.46 and later: it takes the scheme and the value of an `Authorization`. */
+const AUTHTYPE = "authtype";
 
 /** Lifetime of a token without --duration. */
 const DEFAULT_DURATION = "1h";
@@ -35,7 +37,8 @@ interface Kept {
  */
 export const gitCredential: RunCommand = async ({ positionals: [action], options }) => {
   if (action !== "get" && action !== "erase") return;
-  const request = await readRequest();
+  const input = await readRequest();
+  const request = credentialAttributes(input);
   const service = serviceAddress();
   if (`${request.get("protocol")}://${request.get("host")?.toLowerCase()}` !== service.origin) return;
   const repository = (request.get("path") ?? "").replace(/^\/+|(?:\.git)?\/*$/g, "");
@@ -59,10 +62,17 @@ export const gitCredential: RunCommand = async ({ positionals: [action], options
     : await mint(repository, scopes, textOf(options, "duration") ?? DEFAULT_DURATION);
   if (!lives) await writeKept({ ...kept, [key]: found });
   const expiry = Math.floor(Date.parse(found.expires_at) / 1000);
-  for (const line of [`username=${USER_NAME}`, `password=${found.token}`, `password_expiry_utc=${expiry}`]) {
-    printLine(line);
-  }
+  const isBearer = attributeList(input, "capability").includes(AUTHTYPE);
+  const credential = isBearer
+    ? bearerLines(found.token)
+    : [`username=${USER_NAME}`, `password=${found.token}`];
+  for (const line of [...credential, `password_expiry_utc=${expiry}`]) printLine(line);
 };
+
+/** A whole `Authorization`, which other helpers must not store: this one keeps the token itself. */
+function bearerLines(token: string): string[] {
+  return [`capability[]=${AUTHTYPE}`, "authtype=Bearer", `credential=${token}`, "ephemeral=1"];
+}
 
 async function mint(repository: string, scopes: string, duration: string): Promise<Kept> {
   // Not checked upstream: git is about to ask for the repository itself.
@@ -75,10 +85,10 @@ async function mint(repository: string, scopes: string, duration: string): Promi
   return { token: minted.token, expires_at: minted.expires_at };
 }
 
-async function readRequest(): Promise<ReadonlyMap<string, string>> {
+async function readRequest(): Promise<string> {
   const request = await text(process.stdin);
   if (request.length > MAX_REQUEST_CHARACTERS) throw new SvcError("usage", "the request is too long");
-  return credentialAttributes(request);
+  return request;
 }
 
 function keptPath(): string {
