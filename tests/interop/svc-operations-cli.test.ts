@@ -95,7 +95,7 @@ describe("svc git-credential", () => {
     assert.equal(again.code, 0, again.stderr);
   });
 
-  it("answers a Bearer credential if git has the capability, and the password otherwise", async () => {
+  it("answers a Bearer credential to git with the capability, otherwise a password", async () => {
     const about = `protocol=http\\nhost=${new URL(svc.url).host}\\npath=org/one\\n`;
     const ask = async (input: string): Promise<string[]> => {
       const { code, stdout, stderr } = await run(
@@ -134,7 +134,7 @@ describe("svc git-credential", () => {
     await refs.arrayBuffer();
   });
 
-  it("stock git fills a credential without the capability, and asks for it where it can", async () => {
+  it("stock git fills a credential with the capability where it can, and without", async () => {
     const about = `protocol=http\nhost=${new URL(svc.url).host}\npath=org/one\n\n`;
     const fill = async (input: string): Promise<string> => {
       const { code, stdout, stderr } = await run(
