@@ -38,7 +38,10 @@ export interface DecodedFetch {
   readonly features: readonly string[];
   /** Whether its response may be stored or shared at all. */
   readonly isStorable: boolean;
-  /** Whether only its arguments decide on the response. Only the code host knows the meaning of a `server-option`. */
+  /**
+   * Whether only its arguments decide on the response. Only the code host knows the meaning of a `server-option`, and
+   * which objects it leaves out for a client that accepts a `promisor-remote`.
+   */
   readonly isPlain: boolean;
 }
 
@@ -185,7 +188,7 @@ function decodedOf(request: CommandRequest, fetch: FetchRequest): DecodedFetch {
     namedFormat: requestObjectFormat(request),
     features: featuresOf(fetch),
     isStorable: isStorableRequest(fetch),
-    isPlain: request.capabilities.every((text) => !text.startsWith("server-option")),
+    isPlain: !request.capabilities.some((text) => /^(?:server-option|promisor-remote)(?:=|$)/.test(text)),
   };
 }
 
