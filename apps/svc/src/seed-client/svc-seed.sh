@@ -1,0 +1,542 @@
+#!/bin/sh
+# Clones a repository through svc by its seed: a pack with its indexes that git takes as they are, so that this machine does not
+# index it. The rest comes by a plain fetch. Needs git, curl, and sha256sum or shasum.
+#
+#   svc-seed [OPTIONS] URL [DIR]                        instead of git clone
+#   svc-seed --into DIR [--origin-url URL] URL          before the check-out step of a CI job
+#
+# Any fault, and any option of git clone that is not below, means a plain git clone with the same arguments.
+set -u
+LC_ALL=C
+export LC_ALL
+
+usage() {
+  cat <<'END'
+Usage: svc-seed [OPTIONS] URL [DIR]
+       svc-seed --into DIR [--origin-url URL] URL
+
+Clones a repository through svc by its seed, without indexing a pack on this machine.
+
+  -b, --branch NAME    Check out this branch instead of the one of HEAD.
+  -n, --no-checkout    Check out nothing.
+      --bare           Make a bare repository.
+  -q, --quiet          Show no progress.
+      --progress       Show progress also without a terminal.
+      --into DIR       Only bring the objects into DIR, before the check-out step of a CI job.
+      --origin-url URL With --into: the URL that this step will use for origin (default URL).
+      --parts N        Number of parallel downloads, 1 to 16 (default 4).
+  -h, --help           Show this help.
+
+All other options are those of git clone, which then does all the work. The command is complete when git could go on
+without svc. After a cut, run it again: a download goes on where it stopped.
+END
+}
+
+# Refs of the seed while the rest is fetched. With --into they stay: CI steps delete branches and tags only.
+REFS=refs/svc-seed
+# Most of these refs. Tips beyond are fetched again if they are needed.
+MAX_TIPS=2000
+# A pack from this size on is downloaded in parts.
+PARTED_BYTES=33554432
+# Tries of one download without any progress.
+TRIES=5
+
+all_known=yes
+url='' dir='' into='' origin_url='' branch='' bare='' checkout=yes quiet='' progress='' parts=4
+[ ! -t 2 ] || progress=yes
+
+say() { printf 'svc-seed: %s\n' "$*" >&2; }
+note() { [ -n "$quiet" ] || say "$@"; }
+
+# read_arguments ARG ...: sets the variables above. all_known is empty if an option is not ours.
+read_arguments() {
+  while [ $# -gt 0 ]; do
+    case $1 in
+      -h | --help) usage; exit 0 ;;
+      -q | --quiet) quiet=yes progress='' ;;
+      --progress) progress=yes ;;
+      -n | --no-checkout) checkout='' ;;
+      --bare) bare=yes checkout='' ;;
+      -b | --branch | --into | --origin-url | --parts)
+        if [ $# -lt 2 ]; then all_known=''; return; fi
+        set_value "$1" "$2"
+        shift
+        ;;
+      --branch=* | --into=* | --origin-url=* | --parts=*) set_value "${1%%=*}" "${1#*=}" ;;
+      --) shift; break ;;
+      -*) all_known=''; return ;;
+      *) add_operand "$1" ;;
+    esac
+    shift
+  done
+  for operand; do add_operand "$operand"; done
+}
+
+set_value() {
+  case $1 in
+    -b | --branch) branch=$2 ;;
+    --into) into=$2 ;;
+    --origin-url) origin_url=$2 ;;
+    --parts) parts=$2 ;;
+  esac
+}
+
+add_operand() {
+  if [ -z "$url" ]; then url=$1
+  elif [ -z "$dir" ]; then dir=$1
+  else all_known=''
+  fi
+}
+
+# Folder that git clone would make.
+default_dir() {
+  name=${url%/}
+  name=${name%.git}
+  name=${name##*/}
+  [ -z "$bare" ] || name=$name.git
+  printf '%s' "$name"
+}
+
+# --- Requests -------------------------------------------------------------------------------------------------------------
+
+# Text for a value in double quotes in a configuration of curl.
+quoted() { printf '%s' "$1" | sed 's/[\\"]/\\&/g'; }
+
+# Settings of git for this address that a request needs too, as a configuration of curl.
+git_settings() {
+  value=$(git config --get-urlmatch http.proxy "$address" 2>/dev/null) && printf 'proxy = "%s"\n' "$(quoted "$value")"
+  value=${GIT_SSL_CAINFO:-$(git config --get-urlmatch http.sslCAInfo "$address" 2>/dev/null)}
+  [ -z "$value" ] || printf 'cacert = "%s"\n' "$(quoted "$value")"
+  value=$(git config --get-urlmatch --bool http.sslVerify "$address" 2>/dev/null)
+  if [ "$value" = false ] || [ -n "${GIT_SSL_NO_VERIFY:-}" ]; then echo insecure; fi
+  value=$(git config --get-urlmatch http.extraHeader "$address" 2>/dev/null) && printf 'header = "%s"\n' "$(quoted "$value")"
+  return 0
+}
+
+# get PATH FILE [RANGE]: one request. Prints the status, or 000 without a response. Follows no redirect. The credential is only in the
+# standard input of curl: other users of this machine can read its arguments.
+get() {
+  {
+    printf '%s' "$credential_setting"
+    printf '%s\n' "$settings"
+    printf 'url = "%s"\noutput = "%s"\n' "$(quoted "$address$1")" "$(quoted "$2")"
+    [ -z "${3:-}" ] || printf 'range = "%s"\n' "$3"
+    printf 'silent\ngloboff\nconnect-timeout = 20\nspeed-limit = 1\nspeed-time = 60\nproto = "=http,https"\n'
+    printf 'user-agent = "svc-seed/1"\nwrite-out = "%%{http_code}"\n'
+  } | curl -q --config - 2>/dev/null
+}
+
+# Asks git for a credential as git clone would, by its helpers or a prompt.
+fill_credential() {
+  [ -n "$filled" ] && return 1
+  filled=$(printf 'url=%s\n\n' "$plain_url" | git credential fill) || { filled=''; return 1; }
+  user=$(printf '%s\n' "$filled" | sed -n 's/^username=//p')
+  password=$(printf '%s\n' "$filled" | sed -n 's/^password=//p')
+  use_credential
+}
+
+use_credential() {
+  credential_setting=$(printf 'user = "%s:%s"\nbasic\n.' "$(quoted "$user")" "$(quoted "$password")")
+  credential_setting=${credential_setting%.}
+}
+
+# tell_credential approve|reject: what git does after a response.
+tell_credential() {
+  [ -z "$filled" ] || printf '%s\n\n' "$filled" | git credential "$1" 2>/dev/null
+}
+
+# decoded TEXT: without %XX.
+decoded() { printf '%b' "$(printf '%s' "$1" | sed 's/\\/\\\\/g; s/%\([0-9A-Fa-f][0-9A-Fa-f]\)/\\0\1/g' | hex_to_octal)"; }
+
+# \0XX with hexadecimal digits to \0OOO: printf of POSIX knows octal only.
+hex_to_octal() {
+  awk '{
+    out = ""
+    while ((at = match($0, /\\0[0-9A-Fa-f][0-9A-Fa-f]/)) > 0) {
+      high = index("0123456789abcdef", tolower(substr($0, at + 2, 1))) - 1
+      low = index("0123456789abcdef", tolower(substr($0, at + 3, 1))) - 1
+      out = out substr($0, 1, at - 1) sprintf("\\0%03o", high * 16 + low)
+      $0 = substr($0, at + 4)
+    }
+    printf "%s", out $0
+  }'
+}
+
+# Splits the URL into the address without a credential, and the credential.
+read_url() {
+  scheme=${url%%://*}
+  rest=${url#*://}
+  authority=${rest%%/*}
+  path=${rest#"$authority"}
+  plain_url=$scheme://${authority##*@}$path
+  path=${path%/}
+  address=$scheme://${authority##*@}${path%.git}.git
+  credential_setting='' filled=''
+  case $authority in
+    *@*)
+      user=${authority%@*}
+      case $user in
+        *:*)
+          password=$(decoded "${user#*:}")
+          user=$(decoded "${user%%:*}")
+          use_credential
+          ;;
+        *) plain_url=$scheme://$authority$path ;;
+      esac
+      ;;
+  esac
+  settings=$(git_settings)
+}
+
+# --- Manifest -------------------------------------------------------------------------------------------------------------
+
+# field KEY: a text of the manifest. null is empty.
+field() { sed -n "s/^  \"$1\": \"\\(.*\\)\",\$/\\1/p" "$manifest"; }
+# file_field KEY NAME: a part of the description of a file: name, size or sha256.
+file_field() { sed -n "s/^  \"$1\": {.*\"$2\":\"\\{0,1\\}\\([^\",}]*\\)\"\\{0,1\\}[,}].*/\\1/p" "$manifest"; }
+tips() { sed -n "/^  \"tips\": \\[\$/,\$s/^    \"\\([0-9a-f]*\\)\",\\{0,1\\}\$/\\1/p" "$manifest"; }
+
+# Reads the manifest. @returns 1 with the reason in $why
+read_manifest() {
+  status=$(get /svc/seed "$manifest")
+  if [ "$status" = 401 ] && [ -z "$credential_setting" ] && fill_credential; then
+    status=$(get /svc/seed "$manifest")
+    case $status in
+      401) tell_credential reject ;;
+      200) tell_credential approve ;;
+    esac
+  fi
+  case $status in
+    200) ;;
+    000) why="no response"; return 1 ;;
+    404) why="there is no seed of this repository yet"; return 1 ;;
+    3??) why="the service answered with a redirect"; return 1 ;;
+    *) why="the service answered with $status"; return 1 ;;
+  esac
+  format=$(field object_format)
+  case $format in
+    sha1) oid_bytes=20 ;;
+    sha256) oid_bytes=32 ;;
+    *) why="the description of the seed cannot be read"; return 1 ;;
+  esac
+  for key in pack idx rev commit_graph; do
+    name=$(file_field $key name)
+    # The name becomes a path.
+    if ! printf '%s\n' "$name" | grep -Eqx 'pack-[0-9a-f]{40,64}\.(pack|idx|rev|graph)' ||
+      ! file_field $key size | grep -Eqx '[0-9]{1,15}' || ! file_field $key sha256 | grep -Eqx '[0-9a-f]{64}'; then
+      why="the description of the seed cannot be read"
+      return 1
+    fi
+  done
+  pack_name=$(file_field pack name)
+  pack_name=${pack_name%.pack}
+}
+
+# --- Download -------------------------------------------------------------------------------------------------------------
+
+size_of() { if [ -f "$1" ]; then wc -c <"$1" | tr -d ' '; else echo 0; fi; }
+
+# fetch_range NAME FILE FIRST LAST: bytes FIRST to LAST of a file of the seed, appended to what FILE has of them. A status that ends the
+# work is written to $work/stop.
+fetch_range() {
+  left=$TRIES
+  while :; do
+    have=$(size_of "$2")
+    first=$(($3 + have))
+    [ "$first" -le "$4" ] || return 0
+    if [ -e "$work/stop" ] || [ "$left" -eq 0 ]; then return 1; fi
+    [ "$left" -eq "$TRIES" ] || sleep $((TRIES - left))
+    code=$(get "/svc/seed/$1" "$2.new" "$first-$4")
+    case $code in
+      206)
+        now=$(size_of "$2.new")
+        if [ "$have" -eq 0 ]; then mv "$2.new" "$2"; else cat "$2.new" >>"$2"; fi || return 1
+        rm -f "$2.new"
+        # Some bytes are progress.
+        if [ "$now" -gt 0 ]; then left=$TRIES; else left=$((left - 1)); fi
+        ;;
+      000 | 429 | 5??) left=$((left - 1)) ;;
+      *) printf '%s' "$code" >"$work/stop"; return 1 ;;
+    esac
+  done
+}
+
+# Brings one file of the seed to $work. Large ones in parts, next to each other.
+fetch_file() {
+  name=$(file_field "$1" name)
+  size=$(file_field "$1" size)
+  target=$work/$1
+  [ "$(size_of "$target")" -ne "$size" ] || [ ! -e "$target.whole" ] || return 0
+  count=1
+  [ "$size" -lt "$PARTED_BYTES" ] || count=$parts
+  step=$(((size + count - 1) / count))
+  at=0
+  jobs=''
+  while [ "$at" -lt "$count" ]; do
+    first=$((at * step))
+    last=$((first + step - 1))
+    [ "$last" -lt "$size" ] || last=$((size - 1))
+    fetch_range "$name" "$target.$at-of-$count" "$first" "$last" &
+    jobs="$jobs $!"
+    at=$((at + 1))
+  done
+  outcome=0
+  for job in $jobs; do wait "$job" || outcome=1; done
+  if [ "$outcome" -ne 0 ]; then
+    case $(cat "$work/stop" 2>/dev/null) in
+      410) why="the seed was withdrawn" ;;
+      40[134]) why="the service does not give the seed any more" ;;
+      '') why="the download of $name did not go on" ;;
+      *) why="the service answered with $(cat "$work/stop")" ;;
+    esac
+    return 1
+  fi
+  mv "$target.0-of-$count" "$target" || { why="cannot write to $work"; return 1; }
+  at=1
+  while [ "$at" -lt "$count" ]; do
+    cat "$target.$at-of-$count" >>"$target" && rm -f "$target.$at-of-$count" || { why="cannot write to $work"; return 1; }
+    at=$((at + 1))
+  done
+  : >"$target.whole"
+}
+
+# Shows how much of the pack is here, until it is ended.
+show_progress() {
+  total=$(file_field pack size)
+  while :; do
+    have=0
+    for part in "$work"/pack*; do
+      case $part in *.whole) ;; *) have=$((have + $(size_of "$part"))) ;; esac
+    done
+    printf '\rReceiving seed: %3d%% (%d/%d MB)' $((have * 100 / (total + 1))) $((have / 1000000)) $((total / 1000000)) >&2
+    sleep 1
+  done
+}
+
+sha256_of() {
+  if command -v sha256sum >/dev/null 2>&1; then sha256sum <"$1"; else shasum -a 256 <"$1"; fi | cut -d ' ' -f 1
+}
+
+# hex_at FILE FROM_END: as many bytes as an object id has, which begin so many bytes before the end.
+hex_at() { tail -c "$2" "$1" | dd bs=1 count=$oid_bytes 2>/dev/null | od -An -v -tx1 | tr -d ' \n'; }
+
+check_files() {
+  for key in pack idx rev commit_graph; do
+    if [ "$(sha256_of "$work/$key")" != "$(file_field $key sha256)" ]; then
+      rm -f "$work/$key" "$work/$key.whole"
+      why="$(file_field $key name) is damaged: its SHA-256 is another one"
+      return 1
+    fi
+  done
+  # The index has the checksum of its pack before its own.
+  if [ "$(hex_at "$work/pack" $oid_bytes)" != "$(hex_at "$work/idx" $((2 * oid_bytes)))" ]; then
+    why="the index of the seed is of another pack"
+    return 1
+  fi
+}
+
+# Puts the files where git reads them, the index last: with it, the pack counts.
+place_files() {
+  why="cannot write to $objects"
+  mkdir -p "$objects/pack" "$objects/info" || return 1
+  to=$objects/pack/$pack_name
+  if [ "$(git config --bool transfer.fsckObjects)" = true ] || [ "$(git config --bool fetch.fsckObjects)" = true ]; then
+    # Only an index that is made here has looked into the objects.
+    if ! git "--git-dir=$git_dir" index-pack --strict -o "$work/own.idx" "$work/pack" >/dev/null; then
+      why="git refuses an object of the seed"
+      return 1
+    fi
+    mv -f "$work/own.idx" "$work/idx" && rm -f "$work/rev" "$work/own.rev" || return 1
+  else
+    chmod 444 "$work/rev" && mv -f "$work/rev" "$to.rev" || return 1
+  fi
+  chmod 444 "$work/pack" "$work/idx" "$work/commit_graph" || return 1
+  mv -f "$work/pack" "$to.pack" && mv -f "$work/commit_graph" "$objects/info/commit-graph" && mv -f "$work/idx" "$to.idx"
+}
+
+# --- The repository -------------------------------------------------------------------------------------------------------
+
+in_repo() { git "--git-dir=$git_dir" "$@"; }
+
+# Makes the repository, or takes one that an earlier run has begun for the same URL.
+prepare() {
+  why="cannot make the repository in $dir"
+  if [ -e "$work/url" ] && [ "$(cat "$work/url")" = "$plain_url" ]; then
+    resumed=yes
+  else
+    if [ -n "$bare" ]; then git init -q --bare "--object-format=$format" "$dir"
+    else git init -q "--object-format=$format" "$dir"
+    fi >/dev/null || return 1
+    mkdir -p "$work" && printf '%s' "$plain_url" >"$work/url" || return 1
+  fi
+  rm -f "$work/stop"
+  # Of another seed are only its parts.
+  if [ "$(cat "$work/name" 2>/dev/null)" != "$pack_name" ]; then
+    for key in pack idx rev commit_graph; do rm -f "$work/$key" "$work/$key".*; done
+    printf '%s' "$pack_name" >"$work/name" || return 1
+  fi
+}
+
+add_seed_refs() {
+  tips | head -n $MAX_TIPS | awk -v refs="$REFS" '{ print "create " refs "/" NR " " $1 }' | in_repo update-ref --stdin
+}
+
+remove_seed_refs() {
+  in_repo for-each-ref "--format=delete %(refname)" "$REFS" | in_repo update-ref --stdin
+}
+
+take_seed() {
+  prepare || return 1
+  ticker=''
+  if [ -n "$progress" ]; then
+    show_progress &
+    ticker=$!
+  fi
+  outcome=0
+  for key in idx rev commit_graph pack; do
+    if ! fetch_file $key; then
+      outcome=1
+      break
+    fi
+  done
+  if [ -n "$ticker" ]; then
+    kill "$ticker" 2>/dev/null
+    wait "$ticker" 2>/dev/null
+    [ "$outcome" -ne 0 ] || printf '\rReceiving seed: 100%%                         ' >&2
+    echo >&2
+  fi
+  [ "$outcome" -eq 0 ] && check_files && place_files || return 1
+  why="git does not take the refs of the seed"
+  remove_seed_refs && add_seed_refs
+}
+
+# What the fetch of git clone does, and the settings that it leaves.
+fetch_rest() {
+  why="git fetch failed"
+  no_gc='-c gc.auto=0 -c maintenance.auto=false -c fetch.writeCommitGraph=false'
+  shown=-q
+  [ -z "$progress" ] || shown=--progress
+  in_repo config remote.origin.url "$url" || return 1
+  if [ -n "$bare" ]; then
+    refspecs='+refs/heads/*:refs/heads/*'
+  else
+    in_repo config remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*' || return 1
+    refspecs='+refs/heads/*:refs/remotes/origin/*'
+  fi
+  # shellcheck disable=SC2086
+  in_repo $no_gc fetch $shown --no-write-fetch-head --no-tags origin "$refspecs" '+refs/tags/*:refs/tags/*' || return 1
+  head=$(in_repo ls-remote --symref origin HEAD) || return 1
+  head_branch=$(printf '%s\n' "$head" | sed -n 's,^ref: refs/heads/\(.*\)	HEAD$,\1,p')
+  head_oid=$(printf '%s\n' "$head" | sed -n 's/^\([0-9a-f]*\)	HEAD$/\1/p')
+}
+
+# Sets HEAD and its branch, as git clone does.
+set_head() {
+  why="cannot set HEAD"
+  message="clone: from $plain_url"
+  if [ -n "$branch" ]; then
+    heads=refs/remotes/origin
+    [ -z "$bare" ] || heads=refs/heads
+    if ! in_repo rev-parse -q --verify "$heads/$branch" >/dev/null; then
+      # A tag, or a fault that git says better.
+      why="there is no branch $branch"
+      return 1
+    fi
+  fi
+  if [ -n "$bare" ]; then
+    wanted=${branch:-$head_branch}
+    if [ -n "$wanted" ]; then in_repo symbolic-ref HEAD "refs/heads/$wanted"
+    else in_repo update-ref --no-deref -m "$message" HEAD "$head_oid"
+    fi
+    return
+  fi
+  if [ -n "$head_branch" ] && in_repo rev-parse -q --verify "refs/remotes/origin/$head_branch" >/dev/null; then
+    in_repo symbolic-ref -m "$message" refs/remotes/origin/HEAD "refs/remotes/origin/$head_branch" || return 1
+  fi
+  wanted=${branch:-$head_branch}
+  if [ -z "$wanted" ]; then
+    [ -z "$head_oid" ] || in_repo update-ref --no-deref -m "$message" HEAD "$head_oid"
+    return
+  fi
+  in_repo symbolic-ref HEAD "refs/heads/$wanted" &&
+    in_repo update-ref -m "$message" HEAD "refs/remotes/origin/$wanted" &&
+    in_repo config "branch.$wanted.remote" origin &&
+    in_repo config "branch.$wanted.merge" "refs/heads/$wanted"
+}
+
+finish() {
+  fetch_rest && set_head || return 1
+  remove_seed_refs || return 1
+  rm -rf "$work"
+  if [ -n "$checkout" ] && in_repo rev-parse -q --verify HEAD >/dev/null; then
+    checked=-q
+    [ -z "$progress" ] || checked=--progress
+    git -C "$dir" checkout "$checked" -f HEAD -- || exit
+  fi
+}
+
+# --- Main -----------------------------------------------------------------------------------------------------------------
+
+# plain ARG ...: git clone with all arguments unchanged. Its exit status is that of this command.
+plain() {
+  if [ -n "$why" ]; then note "$why: cloning without the seed"; fi
+  exec git clone "$@"
+}
+
+# Objects for a check-out step that comes later. It can do without.
+into_folder() {
+  dir=$into
+  git_dir=$dir/.git objects=$dir/.git/objects work=$dir/.git/svc-seed
+  manifest=$(mktemp) || exit 0
+  trap 'rm -f "$manifest"' EXIT
+  if [ -e "$git_dir" ] && [ ! -e "$work/url" ]; then
+    note "$dir is a repository already"
+    exit 0
+  fi
+  if read_url && read_manifest && take_seed && in_repo config remote.origin.url "${origin_url:-$url}"; then
+    rm -rf "$work"
+    exit 0
+  fi
+  say "$why: the next step fetches without the seed"
+  # The step would find a repository that is not its own.
+  [ ! -e "$work/url" ] || rm -rf "$git_dir"
+  exit 0
+}
+
+why=''
+read_arguments "$@"
+case $parts in [1-9] | 1[0-6]) ;; *) say "--parts takes a number from 1 to 16"; exit 2 ;; esac
+if [ -n "$into" ]; then
+  if [ -z "$all_known" ] || [ -z "$url" ] || [ -n "$dir$branch$bare" ]; then
+    say "--into takes a URL, and of the options only --origin-url, --quiet, --progress and --parts"
+    exit 2
+  fi
+  case $url in http://* | https://*) ;; *) say "$url: the URL of a repository begins with https:// or http://"; exit 2 ;; esac
+  into_folder
+fi
+case $url in
+  http://?*/?* | https://?*/?*) ;;
+  *) all_known='' ;;
+esac
+[ -n "$all_known" ] || plain "$@"
+command -v curl >/dev/null 2>&1 || { why="there is no curl"; plain "$@"; }
+[ -n "$dir" ] || dir=$(default_dir)
+if [ -n "$bare" ]; then git_dir=$dir; else git_dir=$dir/.git; fi
+objects=$git_dir/objects work=$git_dir/svc-seed
+# git says it best.
+if [ ! -e "$work/url" ] && [ -n "$(ls -A "$dir" 2>/dev/null)" ]; then plain "$@"; fi
+was_there=''
+[ ! -d "$dir" ] || [ -e "$work/url" ] || was_there=yes
+manifest=$(mktemp) || plain "$@"
+trap 'rm -f "$manifest"' EXIT
+trap 'say "interrupted. Run the same command again to go on"; exit 130' INT TERM
+[ -n "$quiet" ] || printf "Cloning into '%s' by its seed...\n" "$dir" >&2
+read_url
+if read_manifest && take_seed && finish; then exit 0; fi
+rm -f "$manifest"
+# git clone wants a folder that is empty or not there.
+if [ -e "$work/url" ] || [ -e "$git_dir/HEAD" ]; then
+  if [ -n "$was_there" ]; then rm -rf "$git_dir"; else rm -rf "$dir"; fi
+fi
+trap - EXIT INT TERM
+plain "$@"
