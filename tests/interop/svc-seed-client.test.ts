@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { git, gitEnvironment, repositories, run, type Finished } from "@devplat/testkit";
+import { git, repositories, run } from "@devplat/testkit";
 import { startStand, type Stand } from "./svc-git-stand.ts";
+import { runSeedClient as seed } from "./svc-seed-client-stand.ts";
 import { makeSeed } from "./svc-seed-stand.ts";
 
-const SCRIPT = join(import.meta.dirname, "../../apps/svc/src/seed-client/svc-seed.sh");
 const SHELLS = [
   ["dash", "dash"],
   ["busybox sh", "busybox", "sh"],
@@ -18,7 +18,7 @@ describe("svc-seed", { timeout: 600_000 }, () => {
   let stand: Stand;
   let folders = 0;
   before(async () => {
-    stand = await startStand({ listed: ["r", "large", "bad"] });
+    stand = await startStand({ listed: ["r"] });
     const { path } = await stand.codeHost.addRepository("org", "r", {
       build: (dir) => repositories.linear(dir, { commits: 30 }),
     });
@@ -30,13 +30,6 @@ describe("svc-seed", { timeout: 600_000 }, () => {
 
   const newFolder = (): string => stand.folder(`by-script-${folders++}`);
   const url = (name = "r"): string => `${stand.url}/org/${name}`;
-  const seed = async (
-    args: readonly string[],
-    { shell = ["sh"], env = {} }: { shell?: readonly string[]; env?: NodeJS.ProcessEnv } = {},
-  ): Promise<Finished> => {
-    const [command = "", ...more] = [...shell, SCRIPT, ...args];
-    return run(command, more, { env: { ...gitEnvironment(), ...env }, timeoutMs: 120_000 });
-  };
   /** Configuration and refs as any client sees them, without times. */
   const shapeOf = async (folder: string, gitFolder: string): Promise<unknown> => ({
     config: await readFile(join(gitFolder, "config"), "utf8"),

@@ -24,11 +24,10 @@ Clones a repository through svc by its seed, without indexing a pack on this mac
       --progress       Show progress also without a terminal.
       --into DIR       Only bring the objects into DIR, before the check-out step of a CI job.
       --origin-url URL With --into: the URL that this step will use for origin (default URL).
-      --parts N        Number of parallel downloads, 1 to 16 (default 4).
   -h, --help           Show this help.
 
-All other options are those of git clone, which then does all the work. The command is complete when git could go on
-without svc. After a cut, run it again: a download goes on where it stopped.
+With any other option of git clone, git clone does all the work. If the command was interrupted, run it again: it goes on
+where it stopped. SVC_SEED_PARTS is the number of parallel downloads, 1 to 16 (default 4).
 END
 }
 
@@ -42,7 +41,8 @@ PARTED_BYTES=33554432
 TRIES=5
 
 all_known=yes
-url='' dir='' into='' origin_url='' branch='' bare='' checkout=yes quiet='' progress='' parts=4
+url='' dir='' into='' origin_url='' branch='' bare='' checkout=yes quiet='' progress=''
+parts=${SVC_SEED_PARTS:-4}
 [ ! -t 2 ] || progress=yes
 
 say() { printf 'svc-seed: %s\n' "$*" >&2; }
@@ -57,12 +57,12 @@ read_arguments() {
       --progress) progress=yes ;;
       -n | --no-checkout) checkout='' ;;
       --bare) bare=yes checkout='' ;;
-      -b | --branch | --into | --origin-url | --parts)
+      -b | --branch | --into | --origin-url)
         if [ $# -lt 2 ]; then all_known=''; return; fi
         set_value "$1" "$2"
         shift
         ;;
-      --branch=* | --into=* | --origin-url=* | --parts=*) set_value "${1%%=*}" "${1#*=}" ;;
+      --branch=* | --into=* | --origin-url=*) set_value "${1%%=*}" "${1#*=}" ;;
       --) shift; break ;;
       -*) all_known=''; return ;;
       *) add_operand "$1" ;;
@@ -77,7 +77,6 @@ set_value() {
     -b | --branch) branch=$2 ;;
     --into) into=$2 ;;
     --origin-url) origin_url=$2 ;;
-    --parts) parts=$2 ;;
   esac
 }
 
@@ -505,10 +504,10 @@ into_folder() {
 
 why=''
 read_arguments "$@"
-case $parts in [1-9] | 1[0-6]) ;; *) say "--parts takes a number from 1 to 16"; exit 2 ;; esac
+case $parts in [1-9] | 1[0-6]) ;; *) say "SVC_SEED_PARTS is a number from 1 to 16"; exit 2 ;; esac
 if [ -n "$into" ]; then
   if [ -z "$all_known" ] || [ -z "$url" ] || [ -n "$dir$branch$bare" ]; then
-    say "--into takes a URL, and of the options only --origin-url, --quiet, --progress and --parts"
+    say "--into takes a URL, and of the options only --origin-url, --quiet and --progress"
     exit 2
   fi
   case $url in http://* | https://*) ;; *) say "$url: the URL of a repository begins with https:// or http://"; exit 2 ;; esac

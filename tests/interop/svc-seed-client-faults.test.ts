@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, afterEach, before, describe, it } from "node:test";
+import { git, gitEnvironment, repositories, run, until } from "@devplat/testkit";
+import { basic, startStand, type Stand } from "./svc-git-stand.ts";
+import {
+  SCRIPT,
+  runSeedClient as seed,
+  startFaultyRelay,
+  type FaultyRelay,
+  type ResponseFault,
+} from "./svc-seed-client-stand.ts";
+import { makeSeed, type Manifest } from "./svc-seed-stand.ts";
+
+const PACK = /\.pack(?:$| )/;
+/** One request for the pack, so that a cut has a place. */
+const ONE_PART = { SVC_SEED_PARTS: "1" };
+const PASSWORD = "owner-token";
+
+describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
+  let stand: Stand;
+  let relay: FaultyRelay;
+  let large: Manifest;
+  let folders = 0;
+  before(async () => {
+    stand = await startStand({ listed: ["r", "large", "private"] });
+    await stand.codeHost.addRepository("org", "r", { build: (dir) => repositories.linear(dir) });
+    await stand.codeHost.addRepository("org", "none", { build: (dir) => repositories.linear(dir) });
+    stand.codeHost.addUser("owner", PASSWORD);
+    await stand.codeHost.addRepository("org", "private", { private: true });
+    await stand.codeHost.addRepository("org", "large", {
+      build: (dir) => repositories.bigBlobs(dir, { blobs: 10, bytes: 4_000_000 }),
+    });
+    await makeSeed(stand, "org/r");
+    await makeSeed(stand, "org/private", { Authorization: basic(PASSWORD) });
+    large = await makeSeed(stand, "org/large");
+    relay = await startFaultyRelay(stand.url);
+  });
+  after(async () => {
+    relay?.stop();
+    await stand?.stop();
+  });
+  afterEach(() => {
+    relay.fault = () => undefined;
+    relay.asked.length = 0;
+  });
+
+  const newFolder = (): string => stand.folder(`faults-${folders++}`);
+  const url = (name = "r"): string => `${relay.url}/org/${name}`;
+  /** A complete clone is there, and nothing of the seed. */
+  const assertWhole = async (folder: string): Promise<void> => {
+    const fsck = await run("git", ["-C", folder, "fsck", "--full", "--strict"]);
+    assert.deepEqual([fsck.code, fsck.stderr], [0, ""]);
+    assert.equal(await git(["-C", folder, "status", "--porcelain"]), "");
+    assert.equal(await git(["-C", folder, "for-each-ref", "refs/svc-seed"]), "");
+    assert.deepEqual(
+      (await readdir(join(folder, ".git"))).filter((name) => name.startsWith("svc-seed")),
+      [],
+    );
+  };
+  const packRequests = (): string[] => relay.asked.filter((line) => PACK.test(line));
+  /** The fault of the first request for a pack. */
+  const onPack = (fault: ResponseFault): ((path: string) => ResponseFault | undefined) => {
+    let isDone = false;
+    return (path) => {
+      if (isDone || !PACK.test(path)) return undefined;
+      isDone = true;
+      return fault;
+    };
+  };
+
+  it("a large pack comes in parts", async () => {
+    const folder = newFolder();
+    const { code, stderr } = await seed([url("large"), folder]);
+    assert.equal(code, 0, stderr);
+    assert.equal(packRequests().length, 4, packRequests().join("\n"));
+    await assertWhole(folder);
+  });
+
+  it("a download that is cut at its half goes on from there", async () => {
+    relay.fault = onPack({ cutAfter: large.pack.size >> 1 });
+    const folder = newFolder();
+    const { code, stderr } = await seed([url("large"), folder], { env: ONE_PART });
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stderr, /without the seed/);
+    const [, second = ""] = packRequests();
+    const from = Number(/bytes=(\d+)-/.exec(second)?.[1]);
+    assert.ok(from > 0 && from <= large.pack.size >> 1, second);
+    await assertWhole(folder);
+  });
+
+  it("a run that is killed is continued by the next one", async () => {
+    const cut = onPack({ cutAfter: large.pack.size >> 1 });
+    relay.fault = (path) => cut(path) ?? (PACK.test(path) ? { status: 503 } : undefined);
+    const folder = newFolder();
+    const args = [SCRIPT, url("large"), folder];
+    const child = spawn("sh", args, { detached: true, stdio: "ignore", env: { ...gitEnvironment(), ...ONE_PART } });
+    const ended = once(child, "exit");
+    await until(() => packRequests().length > 1);
+    process.kill(-(child.pid ?? 0), "SIGKILL");
+    await ended;
+    relay.fault = () => undefined;
+    relay.asked.length = 0;
+    const { code, stderr } = await seed([url("large"), folder], { env: ONE_PART });
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stderr, /without the seed/);
+    assert.deepEqual(
+      packRequests().map((line) => / bytes=0-/.test(line)),
+      [false],
+    );
+    await assertWhole(folder);
+  });
+
+  for (const [name, fault, reason] of [
+    ["a damaged pack", { flipAt: 1000 }, /damaged: its SHA-256/],
+    ["a seed that was withdrawn", { status: 410 }, /the seed was withdrawn/],
+    ["a lost permission", { status: 404 }, /does not give the seed any more/],
+    ["a redirect", { status: 302, headers: { Location: "http://127.0.0.1:1/" } }, /answered with 302/],
+  ] as const) {
+    it(`${name} means a plain clone, and one line tells why`, async () => {
+      relay.fault = (path) => (PACK.test(path) ? fault : undefined);
+      const folder = newFolder();
+      const { code, stderr } = await seed([url(), folder]);
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, reason);
+      assert.equal(stderr.match(/without the seed/g)?.length, 1, stderr);
+      await assertWhole(folder);
+    });
+  }
+
+  it("a repository without a seed is cloned plainly", async () => {
+    const folder = newFolder();
+    const { code, stderr } = await seed([url("none"), folder]);
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /there is no seed of this repository yet: cloning without the seed/);
+    await assertWhole(folder);
+  });
+
+  it("the exit status is the plain clone's", async () => {
+    const { code, stderr } = await seed([url("missing"), newFolder()]);
+    assert.equal(code, 128, stderr);
+  });
+
+  it("an option of git clone that it does not know goes to git clone unchanged", async () => {
+    const folder = newFolder();
+    const { code, stderr } = await seed(["--depth", "1", "-c", "a.b=c d", url(), folder]);
+    assert.equal(code, 0, stderr);
+    assert.equal(await git(["-C", folder, "config", "a.b"]), "c d");
+    assert.equal(await git(["-C", folder, "rev-list", "--count", "HEAD"]), "1");
+    assert.deepEqual(
+      relay.asked.filter((path) => path.includes("/svc/")),
+      [],
+    );
+  });
+
+  it("a folder with files is refused as by git clone, and stays as it is", async () => {
+    const folder = newFolder();
+    await git(["init", "-q", folder]);
+    await writeFile(join(folder, "mine"), "1");
+    const { code, stderr } = await seed([url(), folder]);
+    assert.equal(code, 128);
+    assert.match(stderr, /already exists and is not an empty directory/);
+    assert.equal(await readFile(join(folder, "mine"), "utf8"), "1");
+  });
+
+  describe("a private repository", () => {
+    const withHelper = (script: string): NodeJS.ProcessEnv => ({
+      GIT_CONFIG_COUNT: "1",
+      GIT_CONFIG_KEY_0: "credential.helper",
+      GIT_CONFIG_VALUE_0: `!f() { echo "$1" >>"$CALLS"; ${script}; }; f`,
+    });
+    const answer = (password: string): string =>
+      `test "$1" != get || printf 'username=x\\npassword=${password}\\n'`;
+
+    it("the credential comes from git's helpers, which hear that it was right", async () => {
+      const [folder, calls] = [newFolder(), newFolder()];
+      const { code, stderr } = await seed([url("private"), folder], {
+        env: { ...withHelper(answer(PASSWORD)), CALLS: calls },
+      });
+      assert.equal(code, 0, stderr);
+      assert.doesNotMatch(stderr, /without the seed/);
+      assert.match(await readFile(calls, "utf8"), /^get\nstore\n/);
+      await assertWhole(folder);
+    });
+
+    it("a wrong credential is rejected, and git's own error is the answer", async () => {
+      const calls = newFolder();
+      const { code, stderr } = await seed([url("private"), newFolder()], {
+        env: { ...withHelper(answer("made-up")), CALLS: calls },
+      });
+      assert.equal(code, 128);
+      assert.match(stderr, /Authentication failed/);
+      assert.match(await readFile(calls, "utf8"), /^get\nerase\n/);
+    });
+
+    it("a credential in the URL is used, also with special letters, and is in no argument", async () => {
+      const folder = newFolder();
+      const withUser = url("private").replace("://", `://x:${"%6Fwner-token"}@`);
+      const { code, stderr } = await seed([withUser, folder], { shell: ["sh", "-x"] });
+      assert.equal(code, 0, stderr);
+      assert.doesNotMatch(stderr, /without the seed/);
+      assert.doesNotMatch(
+        stderr
+          .split("\n")
+          .filter((line) => /^\++ curl/.test(line))
+          .join("\n"),
+        /owner-token/,
+      );
+      assert.equal(await git(["-C", folder, "config", "remote.origin.url"]), withUser);
+    });
+  });
+});

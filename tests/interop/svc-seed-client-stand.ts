@@ -1,0 +1,90 @@
+import { once } from "node:events";
+import { createServer, request as httpRequest } from "node:http";
+import { type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { gitEnvironment, run, type Finished } from "@devplat/testkit";
+
+export const SCRIPT = join(import.meta.dirname, "../../apps/svc/src/seed-client/svc-seed.sh");
+
+export interface SeedClientOptions {
+  /** Command before the script. Default `sh`. */
+  readonly shell?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+}
+
+/** Runs the script svc-seed as a user does, without settings of this machine. */
+export async function runSeedClient(
+  args: readonly string[],
+  { shell = ["sh"], env = {}, cwd }: SeedClientOptions = {},
+): Promise<Finished> {
+  const [command = "", ...more] = [...shell, SCRIPT, ...args];
+  const all = { ...gitEnvironment(), GIT_TERMINAL_PROMPT: "0", ...env };
+  return run(command, more, { env: all, timeoutMs: 120_000, ...(cwd === undefined ? {} : { cwd }) });
+}
+
+/** What goes wrong with one response. */
+export interface ResponseFault {
+  /** In place of the response. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The connection ends after so many bytes of the body. */
+  readonly cutAfter?: number;
+  /** This byte of the body is another one. */
+  readonly flipAt?: number;
+}
+
+export interface FaultyRelay {
+  readonly url: string;
+  /** Paths that were asked for, with their ranges. */
+  readonly asked: string[];
+  /** Called for each request. */
+  fault: (path: string, range: string | undefined) => ResponseFault | undefined;
+  stop(): void;
+}
+
+/** An HTTP relay before the service, whose responses can be damaged. */
+export async function startFaultyRelay(target: string): Promise<FaultyRelay> {
+  const { hostname, port } = new URL(target);
+  const server = createServer((request, response) => {
+    const { url: path = "", headers, method } = request;
+    relay.asked.push([path, headers.range].filter((part) => part !== undefined).join(" "));
+    const fault = relay.fault(path, headers.range);
+    if (fault?.status !== undefined) {
+      request.resume();
+      response.writeHead(fault.status, fault.headers).end();
+      return;
+    }
+    const upstream = httpRequest({ hostname, port, path, method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      let sent = 0;
+      answer.on("data", (data: Buffer) => {
+        const { flipAt, cutAfter } = fault ?? {};
+        if (flipAt !== undefined && flipAt >= sent && flipAt < sent + data.length) {
+          const at = flipAt - sent;
+          data.writeUInt8(data.readUInt8(at) ^ 1, at);
+        }
+        const left = Math.max(0, (cutAfter ?? Infinity) - sent);
+        sent += data.length;
+        if (data.length <= left) response.write(data);
+        else response.write(data.subarray(0, left), () => response.socket?.destroySoon());
+      });
+      answer.on("end", () => response.end());
+    });
+    upstream.on("error", () => response.destroy());
+    request.pipe(upstream);
+  });
+  const relay: FaultyRelay = {
+    url: "",
+    asked: [],
+    fault: () => undefined,
+    stop: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return Object.assign(relay, { url: address });
+}
