@@ -97,7 +97,11 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
     relay.fault = (path) => cut(path) ?? (PACK.test(path) ? { status: 503 } : undefined);
     const folder = newFolder();
     const args = [SCRIPT, url("large"), folder];
-    const child = spawn("sh", args, { detached: true, stdio: "ignore", env: { ...gitEnvironment(), ...ONE_PART } });
+    const child = spawn("sh", args, {
+      detached: true,
+      stdio: "ignore",
+      env: { ...gitEnvironment(), ...ONE_PART },
+    });
     const ended = once(child, "exit");
     await until(() => packRequests().length > 1);
     process.kill(-(child.pid ?? 0), "SIGKILL");
@@ -196,9 +200,9 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
       assert.match(await readFile(calls, "utf8"), /^get\nerase\n/);
     });
 
-    it("a credential in the URL is used, also with special letters, and is in no argument", async () => {
+    it("a credential in the URL is decoded and used, and is in no argument", async () => {
       const folder = newFolder();
-      const withUser = url("private").replace("://", `://x:${"%6Fwner-token"}@`);
+      const withUser = url("private").replace("://", "://x:%6Fwner-token@");
       const { code, stderr } = await seed([withUser, folder], { shell: ["sh", "-x"] });
       assert.equal(code, 0, stderr);
       assert.doesNotMatch(stderr, /without the seed/);

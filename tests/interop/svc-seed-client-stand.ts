@@ -23,7 +23,7 @@ export async function runSeedClient(
   return run(command, more, { env: all, timeoutMs: 120_000, ...(cwd === undefined ? {} : { cwd }) });
 }
 
-/** What goes wrong with one response. */
+/** The fault of one response. */
 export interface ResponseFault {
   /** In place of the response. */
   readonly status?: number;

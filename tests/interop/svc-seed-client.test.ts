@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { readFile, readdir } from "node:fs/promises";
+import { mkdir, readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { git, repositories, run } from "@devplat/testkit";
+import { git, gitEnvironment, repositories, run, type Finished } from "@devplat/testkit";
 import { startStand, type Stand } from "./svc-git-stand.ts";
 import { runSeedClient as seed } from "./svc-seed-client-stand.ts";
 import { makeSeed } from "./svc-seed-stand.ts";
@@ -32,8 +32,14 @@ describe("svc-seed", { timeout: 600_000 }, () => {
   const url = (name = "r"): string => `${stand.url}/org/${name}`;
   /** Configuration and refs as any client sees them, without times. */
   const shapeOf = async (folder: string, gitFolder: string): Promise<unknown> => ({
-    config: await readFile(join(gitFolder, "config"), "utf8"),
-    refs: await git(["-C", folder, "for-each-ref", "--format=%(refname) %(objectname) %(symref) %(upstream)"]),
+    // git writes the object format at another time.
+    config: (await git(["config", "--file", join(gitFolder, "config"), "--list"])).split("\n").toSorted(),
+    refs: await git([
+      "-C",
+      folder,
+      "for-each-ref",
+      "--format=%(refname) %(objectname) %(symref) %(upstream)",
+    ]),
     head: await readFile(join(gitFolder, "HEAD"), "utf8"),
     status: gitFolder === folder ? "" : await git(["-C", folder, "status", "--porcelain=v2", "--branch"]),
     files: gitFolder === folder ? "" : await git(["-C", folder, "ls-files", "--stage"]),
@@ -41,10 +47,10 @@ describe("svc-seed", { timeout: 600_000 }, () => {
   const assertLikeClone = async (options: readonly string[], name = "r"): Promise<void> => {
     const [theirs, ours] = [newFolder(), newFolder()];
     await git(["clone", "-q", ...options, url(name), theirs]);
-    const before = await stand.metric('svc_cache_bytes_total{source="seed"}');
+    const earlier = await stand.metric('svc_cache_bytes_total{source="seed"}');
     const { code, stderr } = await seed(["-q", ...options, url(name), ours]);
     assert.deepEqual([code, stderr], [0, ""]);
-    assert.ok((await stand.metric('svc_cache_bytes_total{source="seed"}')) > before, "no seed was used");
+    assert.ok((await stand.metric('svc_cache_bytes_total{source="seed"}')) > earlier, "no seed was used");
     const within = options.includes("--bare") ? "" : ".git";
     assert.deepEqual(await shapeOf(ours, join(ours, within)), await shapeOf(theirs, join(theirs, within)));
     const fsck = await run("git", ["-C", ours, "fsck", "--full", "--strict"]);
@@ -64,7 +70,8 @@ describe("svc-seed", { timeout: 600_000 }, () => {
   }
 
   for (const options of [[], ["--no-checkout"], ["--bare"], ["--branch", "side"], ["-b", "side", "--bare"]]) {
-    it(`leaves what git clone leaves: ${["git clone", ...options].join(" ")}`, () => assertLikeClone(options));
+    it(`leaves what git clone leaves: ${["git clone", ...options].join(" ")}`, () =>
+      assertLikeClone(options));
   }
 
   it("asks for no object when the seed is current, and for the rest after a push", async () => {
@@ -76,4 +83,102 @@ describe("svc-seed", { timeout: 600_000 }, () => {
     const behind = await seed([url(), newFolder()], { env });
     assert.match(behind.stderr, /fetch> want/);
   });
+
+  it("a repository with SHA-256 is cloned alike", async () => {
+    stand.list("org", "sha256");
+    await stand.codeHost.addRepository("org", "sha256", { build: (dir) => repositories.sha256(dir) });
+    await makeSeed(stand, "org/sha256");
+    await assertLikeClone([], "sha256");
+  });
+
+  it("with fsckObjects git looks into each object, and refuses what it would refuse", async () => {
+    const env = { GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "fetch.fsckObjects", GIT_CONFIG_VALUE_0: "true" };
+    const good = newFolder();
+    const taken = await seed([url(), good], { env });
+    assert.equal(taken.code, 0, taken.stderr);
+    assert.doesNotMatch(taken.stderr, WITHOUT_SEED);
+    assert.equal((await run("git", ["-C", good, "fsck", "--full", "--strict"])).stderr, "");
+    stand.list("org", "bad");
+    await stand.codeHost.addRepository("org", "bad", { build: badTree });
+    await makeSeed(stand, "org/bad");
+    assert.equal((await seed([url("bad"), newFolder()])).code, 0, "without the setting it is taken");
+    const { code, stderr } = await seed([url("bad"), newFolder()], { env });
+    assert.match(stderr, /git refuses an object of the seed: cloning without the seed/);
+    assert.notEqual(code, 0, "and the plain clone is refused, too");
+  });
+
+  it("before a check-out step it brings the objects, which the step uses", async () => {
+    const folder = newFolder();
+    const { code, stderr } = await seed(["--into", folder, "--origin-url", url(), url()]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    await stand.codeHost.push("org", "r", { commits: 1 });
+    const step = async (...args: readonly string[]): Promise<Finished> =>
+      run("git", args, { cwd: folder, env: { ...gitEnvironment(), GIT_TRACE_PACKET: "1" } });
+    // The commands of actions/checkout, version 4, for a folder that it finds.
+    assert.equal((await step("config", "--local", "--get", "remote.origin.url")).stdout, `${url()}\n`);
+    assert.equal(
+      (await step("rev-parse", "--symbolic-full-name", "--verify", "--quiet", "HEAD")).stdout,
+      "HEAD\n",
+    );
+    const branches = await step("rev-parse", "--symbolic-full-name", "--branches");
+    assert.equal(branches.stdout, "");
+    assert.equal((await step("clean", "-ffdx")).code, 0);
+    assert.equal((await step("reset", "--hard", "HEAD")).code, 0);
+    await step("config", "--local", "gc.auto", "0");
+    const refspecs = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
+    const options = ["-c", "protocol.version=2", "fetch", "--prune", "--no-recurse-submodules"];
+    const fetched = await step(...options, "origin", ...refspecs);
+    assert.equal(fetched.code, 0, fetched.stderr);
+    const haves = fetched.stderr.match(/fetch> have/g)?.length ?? 0;
+    assert.ok(haves > 0, fetched.stderr);
+    assert.equal((await step("branch", "--list", "--remote", "origin/main")).stdout, "  origin/main\n");
+    const checkedOut = await step(
+      "checkout",
+      "--progress",
+      "--force",
+      "-B",
+      "main",
+      "refs/remotes/origin/main",
+    );
+    assert.equal(checkedOut.code, 0, checkedOut.stderr);
+    assert.equal((await step("status", "--porcelain")).stdout, "");
+    assert.equal((await run("git", ["-C", folder, "fsck", "--full", "--strict"])).stderr, "");
+    // A second job in the same folder changes nothing.
+    const again = await seed(["--into", folder, url()]);
+    assert.equal(again.code, 0);
+    assert.match(again.stderr, /is a repository already/);
+  });
+
+  it("before a check-out step a fault leaves the folder as it was", async () => {
+    const folder = newFolder();
+    await mkdir(folder);
+    const { code, stderr } = await seed(["--into", ".", url("missing")], { cwd: folder });
+    assert.equal(code, 0);
+    assert.match(stderr, /the next step fetches without the seed/);
+    assert.deepEqual(await readdir(folder), []);
+  });
 });
+
+/** A commit whose tree has an entry with the mode of no file, which fsck refuses. */
+async function badTree(dir: string): Promise<void> {
+  await repositories.linear(dir, { commits: 3 });
+  const blob = await git(["-C", dir, "rev-parse", "main^{tree}"]);
+  const entry = Buffer.concat([Buffer.from("40000 .git\0"), Buffer.from(blob, "hex")]);
+  const made = await run("git", ["-C", dir, "hash-object", "-t", "tree", "-w", "--stdin", "--literally"], {
+    input: entry,
+  });
+  // A seed has no branch that moved within a week.
+  const date = "2020-01-01T00:00:00Z";
+  const commit = await run("git", ["-C", dir, "commit-tree", "-p", "main", "-m", "bad", made.stdout.trim()], {
+    env: {
+      ...gitEnvironment(),
+      GIT_AUTHOR_NAME: "A",
+      GIT_AUTHOR_EMAIL: "a@example.com",
+      GIT_AUTHOR_DATE: date,
+      GIT_COMMITTER_NAME: "A",
+      GIT_COMMITTER_EMAIL: "a@example.com",
+      GIT_COMMITTER_DATE: date,
+    },
+  });
+  await git(["-C", dir, "update-ref", "refs/heads/bad", commit.stdout.trim()]);
+}

@@ -14,7 +14,7 @@ export function assetsInside(): Plugin {
       bundle.onLoad(
         {
           filter:
-            /(?:web-kit\/src\/assets|service\/systemd\/unit-files|web\/pages\/layout|admin-ui\/common\/layout)\.ts$/,
+            /(?:web-kit\/src\/assets|service\/systemd\/unit-files|seed-client\/script|web\/pages\/layout|admin-ui\/common\/layout)\.ts$/,
         },
         async ({ path }) => {
           const text = await readFile(path, "utf8");

@@ -30,10 +30,11 @@ export const THREAD_REFERENCES = {
   reference: /new URL\("([\w-]+)\.ts", import\.meta\.url\)/g,
 } as const;
 
-/** Files that pages serve, with the names by which the code reads them from its own folder. */
+/** Files that the service serves, with the names by which the code reads them from its own folder. */
 const ASSETS = {
   "svc.css": join(SOURCE, "admin-ui/common/svc.css"),
   "mark.svg": join(SOURCE, "admin-ui/common/mark.svg"),
+  "svc-seed.sh": join(SOURCE, "seed-client/svc-seed.sh"),
   "kit.css": join(ROOT, "packages/web-kit/src/kit.css"),
 } as const;
 

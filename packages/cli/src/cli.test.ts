@@ -128,6 +128,18 @@ describe("parseCommandLine", () => {
     assert.deepEqual(called("thing", "add", "x", "--key=k").positionals, ["x"]);
   });
 
+  it("a command that takes its arguments as given gets all of them, and has a help", () => {
+    const command: CommandSpec<object> = { ...spec("as-given"), argumentsAsGiven: true };
+    const program = { ...PROGRAM, commands: [...PROGRAM.commands, command] };
+    const args = ["-x", "--unknown=1", "a", "--", "--help"];
+    const parsed = parseCommandLine(program, ["as-given", ...args], {});
+    assert.ok(parsed.kind === "command");
+    assert.deepEqual([parsed.invocation.positionals, parsed.invocation.options], [args, {}]);
+    for (const help of ["--help", "-h"]) {
+      assert.equal(parseCommandLine(program, ["as-given", help], {}).kind, "help");
+    }
+  });
+
   it("an option that excludes another one may be given alone", () => {
     assert.deepEqual(called("thing", "add", "x", "--key=k", "--on").options, { key: "k", on: true });
     assert.deepEqual(called("thing", "add", "x", "--key=k", "--off").options, { key: "k", off: true });

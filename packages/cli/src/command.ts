@@ -53,6 +53,11 @@ export interface CommandEntry {
    * blanks and its description.
    */
   readonly argumentsFrom?: string;
+  /**
+   * Whether all arguments, options too, go to the command as they are written: it gives them to another program. `options` is
+   * then only for help and completion. Default false.
+   */
+  readonly argumentsAsGiven?: boolean;
 }
 
 /** A command that can be run. It is loaded when it is called; its description needs no loading. */

@@ -50,6 +50,12 @@ export function parseCommandLine<Flags>(
       throw unknownOption(program, unknownFirst, nameOf(unknownFirst), undefined);
     throw unknownCommand(program, name, unknown);
   }
+  if (command?.argumentsAsGiven === true) {
+    if (rest.length === 1 && ["--help", "-h"].includes(rest[0] ?? ""))
+      return { kind: "help", command, group: undefined };
+    const invocation = { positionals: rest, options: {}, flags: program.flags({}), environment };
+    return { kind: "command", command, invocation };
+  }
   const { options, positionals } = parseOptions(program, rest, command);
   if (command === undefined) {
     // Words after `--` are arguments.

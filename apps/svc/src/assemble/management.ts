@@ -79,6 +79,14 @@ export function managementListener(
     return context.body(body, 200, { "Content-Type": contentType });
   });
 
+  app.get("/static/svc-seed", async (context) => {
+    const { seedScript } = await import("../seed-client/script.ts");
+    // The address has no digest: people write it into their scripts.
+    return context.body(seedScript(), 200, {
+      "Content-Type": "text/x-shellscript; charset=utf-8",
+      "Cache-Control": "no-cache",
+    });
+  });
   app.get("/static/*", (context) => {
     const asset = assets.find(context.req.path);
     if (asset === undefined) return context.notFound();

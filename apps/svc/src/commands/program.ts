@@ -303,6 +303,23 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
     load: async () => (await import("./doctor/doctor.ts")).doctor,
   },
   {
+    name: "clone",
+    usage: "[OPTIONS] URL [DIR]",
+    summary:
+      "Clone as git does, without indexing a pack here. Other options of git clone mean a plain git clone.",
+    options: {
+      branch: { ...textOption("<name>", "Check out this branch instead of the one of HEAD."), short: "b" },
+      "no-checkout": { ...flagOption("Check out nothing."), short: "n" },
+      bare: flagOption("Make a bare repository."),
+      quiet: { ...flagOption("Show no progress."), short: "q" },
+      progress: flagOption("Show progress also without a terminal."),
+      into: textOption("<dir>", "Only bring the objects there, before the check-out step of a CI job."),
+      "origin-url": textOption("<url>", "With --into: the URL that this step will use for origin."),
+    },
+    argumentsAsGiven: true,
+    load: async () => (await import("./clone.ts")).clone,
+  },
+  {
     name: "git-credential",
     usage: "get|store|erase",
     summary: "A git credential helper: hands git a token for the one repository (SVC_URL, SVC_TOKEN).",

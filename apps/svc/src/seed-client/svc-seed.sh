@@ -376,6 +376,14 @@ prepare() {
   fi
 }
 
+# A commit for HEAD: check-out steps clear a folder whose HEAD names nothing. The step then changes only what is newer.
+detach_head() {
+  ref=$(field head)
+  line=$(printf '    "%s": "' "${ref:-HEAD}")
+  oid=$(awk -v line="$line" 'index($0, line) == 1 { oid = substr($0, length(line) + 1); sub(/".*/, "", oid); print oid; exit }' "$manifest")
+  [ -z "$oid" ] || in_repo update-ref --no-deref HEAD "$oid"
+}
+
 add_seed_refs() {
   tips | head -n $MAX_TIPS | awk -v refs="$REFS" '{ print "create " refs "/" NR " " $1 }' | in_repo update-ref --stdin
 }
@@ -409,17 +417,21 @@ take_seed() {
   remove_seed_refs && add_seed_refs
 }
 
+set_origin() {
+  in_repo config remote.origin.url "$1" && in_repo config remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
+}
+
 # What the fetch of git clone does, and the settings that it leaves.
 fetch_rest() {
   why="git fetch failed"
   no_gc='-c gc.auto=0 -c maintenance.auto=false -c fetch.writeCommitGraph=false'
   shown=-q
   [ -z "$progress" ] || shown=--progress
-  in_repo config remote.origin.url "$url" || return 1
   if [ -n "$bare" ]; then
+    in_repo config remote.origin.url "$url" || return 1
     refspecs='+refs/heads/*:refs/heads/*'
   else
-    in_repo config remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*' || return 1
+    set_origin "$url" || return 1
     refspecs='+refs/heads/*:refs/remotes/origin/*'
   fi
   # shellcheck disable=SC2086
@@ -492,7 +504,7 @@ into_folder() {
     note "$dir is a repository already"
     exit 0
   fi
-  if read_url && read_manifest && take_seed && in_repo config remote.origin.url "${origin_url:-$url}"; then
+  if read_url && read_manifest && take_seed && detach_head && set_origin "${origin_url:-$url}"; then
     rm -rf "$work"
     exit 0
   fi
