@@ -125,7 +125,8 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
   const policies = new Map<string, CachePolicy>();
   const keyOf = (owner: string, name: string): string => `${owner}/${name}`.toLowerCase();
   const add = (owner: string, name: string, given: Partial<CachePolicy> = {}): void => {
-    const base = { id: "1", owner, name, enabled: true, timeoutSeconds: 30, maxCacheSizeMb: undefined };
+    const settings = { timeoutSeconds: 30, maxCacheSizeMb: undefined, seed: true };
+    const base = { id: "1", owner, name, enabled: true, ...settings };
     policies.set(keyOf(owner, name), { ...base, ...given });
   };
   for (const name of options.listed ?? []) add("org", name);

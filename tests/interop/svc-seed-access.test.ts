@@ -292,6 +292,22 @@ describe("the tips of a seed", { timeout: 300_000 }, () => {
   });
 });
 
+it("seeds of a repository that are switched off are 404", { timeout: 60_000 }, async () => {
+  const stand = await startStand({ listed: ["r"] });
+  try {
+    await stand.codeHost.addRepository("org", "r", { private: true });
+    stand.codeHost.addUser("owner", "owner-token");
+    const { pack } = await makeSeed(stand, "org/r", OWNER);
+    stand.list("org", "r", { seed: false });
+    assertProblem(await askSeed(stand, "org/r", OWNER), 404, "not_found");
+    assertProblem(await askFile(stand, "org/r", pack.name, OWNER), 404, "not_found");
+    // Before the code host has authorized a caller, nothing is said.
+    assert.equal((await askFile(stand, "org/r", pack.name)).status, 401);
+  } finally {
+    await stand.stop();
+  }
+});
+
 it(
   "seeds are off with strict_lsrefs, and no request reaches the code host",
   { timeout: 60_000 },

@@ -168,7 +168,12 @@ describe("GET /api/audit", () => {
       assert.equal(each.outcome, "allowed");
       assert.match(each.remote_ip ?? "", /127\.0\.0\.1|::1/);
     }
-    assert.deepEqual(found[2]?.details, { enabled: false, timeout_seconds: 30, max_cache_size_mb: "none" });
+    assert.deepEqual(found[2]?.details, {
+      enabled: false,
+      timeout_seconds: 30,
+      max_cache_size_mb: "none",
+      seed: true,
+    });
   });
 
   it("tells who used an administration token, and of what was refused", async () => {

@@ -195,6 +195,7 @@ describe("warming by hand", () => {
           enabled: true,
           timeoutSeconds: undefined,
           maxCacheSizeMb: undefined,
+          seed: undefined,
         });
         const response = await post(record.id);
         const body = response.status === 202 ? {} : ((await response.json()) as Record<string, string>);
@@ -218,7 +219,7 @@ describe("one cached repository", () => {
     const { id, name } = await listed();
     const response = await send(`/api/cached-repos/${id}`, {
       method: "PATCH",
-      body: { enabled: false, timeout_seconds: 600, max_cache_size_mb: 2048 },
+      body: { enabled: false, timeout_seconds: 600, max_cache_size_mb: 2048, seed: false },
     });
     assert.equal(response.status, 200);
     assert.equal(response.headers.get("etag"), '"2"');
@@ -229,7 +230,11 @@ describe("one cached repository", () => {
       enabled: false,
       timeoutSeconds: 600,
       maxCacheSizeMb: 2048,
+      seed: false,
     });
+    assert.equal((await send(`/api/cached-repos/${id}`)).json["seed"], false);
+    const reset = await send(`/api/cached-repos/${id}`, { method: "PATCH", body: { seed: null } });
+    assert.equal(reset.json["seed"], true);
     assert.equal(
       (await send(`/api/cached-repos/${id}`, { method: "PATCH", body: { enabled: true } })).json["enabled"],
       true,

@@ -1,6 +1,6 @@
 import type { BucketFigures } from "../cache/policy.ts";
 import { z } from "zod";
-import { DEFAULT_TIMEOUT_SECONDS } from "../administration/repositories/cached-repositories.ts";
+import { DEFAULT_SEED, DEFAULT_TIMEOUT_SECONDS } from "../administration/repositories/cached-repositories.ts";
 import type {
   Repositories,
   RepositoryState,
@@ -27,6 +27,7 @@ export const repositorySchema = z
     enabled: z.boolean(),
     timeout_seconds: z.int().meta({ description: "The effective value" }),
     max_cache_size_mb: z.int().nullable().meta({ description: "null: no limit" }),
+    seed: z.boolean().meta({ description: "Whether seeds are made and sent: the effective value" }),
     created_at: time,
     updated_at: time,
     stats: z.strictObject({
@@ -209,6 +210,7 @@ function repositoryView(
     enabled: record.enabled,
     timeout_seconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
     max_cache_size_mb: record.maxCacheSizeMb ?? null,
+    seed: record.seed ?? DEFAULT_SEED,
     created_at: isoTime(record.createdAt),
     updated_at: isoTime(record.updatedAt),
     stats: {

@@ -57,7 +57,7 @@ function playedCleanup(
   }
   const named = (name: string): CachePolicy => {
     const maxCacheSizeMb = shops[name]?.limitMb;
-    return { id: name, owner: "org", name, enabled: true, timeoutSeconds: 30, maxCacheSizeMb };
+    return { id: name, owner: "org", name, enabled: true, timeoutSeconds: 30, maxCacheSizeMb, seed: true };
   };
   const policies = Object.keys(shops).filter((name) => shops[name]?.isListed !== false);
   const all = async () => Object.keys(shops).map((name) => ({ owner: "org", name }));

@@ -9,6 +9,8 @@ export interface CachePolicy {
   readonly timeoutSeconds: number;
   /** Cap on the total size of the response files, in megabytes (2^20 bytes); undefined = none. */
   readonly maxCacheSizeMb: number | undefined;
+  /** Whether seeds are made and sent. */
+  readonly seed: boolean;
 }
 
 const MEGABYTE = 1024 * 1024;

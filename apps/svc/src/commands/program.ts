@@ -165,6 +165,8 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
           limit: { ...limit, word: "none" },
           enable: { ...flagOption("Serve from the cache."), excludes: "disable" },
           disable: flagOption("Pass through to the code host, keep the record."),
+          seeds: { ...flagOption("Make and send seeds."), excludes: "no-seeds" },
+          "no-seeds": flagOption("Make and send no seeds."),
         },
       },
       remove: { usage: "OWNER/NAME", summary: "Take a repository off the list and remove its data." },

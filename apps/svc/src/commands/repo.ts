@@ -52,16 +52,22 @@ export const set: RunCommand = async ({ positionals: [text = ""], options }) => 
     timeout_seconds: timeout === "default" ? null : timeout,
     max_cache_size_mb: limit === "none" ? null : limit,
     enabled: flagOf(options, "enable") || (flagOf(options, "disable") ? false : undefined),
+    seed: flagOf(options, "seeds") || (flagOf(options, "no-seeds") ? false : undefined),
   };
   if (Object.values(change).every((value) => value === undefined)) {
-    throw new SvcError("usage", "Give what to change: --timeout, --limit, --enable or --disable");
+    throw new SvcError(
+      "usage",
+      "Give what to change: --timeout, --limit, --seeds, --no-seeds, --enable or --disable",
+    );
   }
   const { id } = await find(text);
   const changed = await callApi<Repository>("PATCH", `${PATH}/${id}`, change);
   printResult(options, changed, () => {
     const cap = changed.max_cache_size_mb === null ? "no limit" : `${changed.max_cache_size_mb} MB`;
     const state = changed.enabled ? "enabled" : "disabled";
-    printLine(`${changed.owner}/${changed.name}: ${state}, ${changed.timeout_seconds} s, ${cap}`);
+    // An earlier version has no seeds.
+    const seeds = (changed.seed as boolean | undefined) === false ? ", no seeds" : "";
+    printLine(`${changed.owner}/${changed.name}: ${state}, ${changed.timeout_seconds} s, ${cap}${seeds}`);
   });
 };
 

@@ -24,6 +24,8 @@ export interface CachedRepositoryRecord {
   readonly timeoutSeconds: number | undefined;
   /** Undefined: no limit. */
   readonly maxCacheSizeMb: number | undefined;
+  /** Whether seeds are made and sent. Undefined: the default, true. */
+  readonly seed: boolean | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** 1 on creation, one more with each update. */

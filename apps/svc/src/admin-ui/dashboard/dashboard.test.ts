@@ -14,7 +14,7 @@ import {
 
 /** Fits no text. */
 const NOTHING = /(?!)/;
-const NO_LIMITS = { timeoutSeconds: undefined, maxCacheSizeMb: undefined };
+const NO_LIMITS = { timeoutSeconds: undefined, maxCacheSizeMb: undefined, seed: undefined };
 
 describe("the dashboard", () => {
   let stand: TestAdministration;

@@ -170,7 +170,7 @@ function showRow(record: RepositoryState, { now }: RepositoriesPageOptions): Htm
       <div>
         ${record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS} s <span class="small muted">timeout</span>
         <div class="small muted">
-          ${record.maxCacheSizeMb === undefined ? "no size limit" : `maximum ${record.maxCacheSizeMb} MB`}
+          ${record.maxCacheSizeMb === undefined ? "no size limit" : `maximum ${record.maxCacheSizeMb} MB`}${record.seed === false ? ", no seeds" : ""}
         </div>
       </div>
     </td>
@@ -228,6 +228,11 @@ function editRow(record: RepositoryState, form: FormState): Html {
         ${formMessage(form)}
         <input type="hidden" name="version" value="${form.values["version"] ?? String(record.version)}" />
         <div class="fields">${limitFields("edit", form)}</div>
+        <label class="check">
+          <input type="hidden" name="seed_shown" value="on" />
+          <input type="checkbox" name="seed" value="on" ${form.values["seed"] === "on" ? "checked" : ""} />
+          Make and send seeds
+        </label>
         <div class="form-actions">
           <button class="primary">Save</button>
           <a class="button" href="/admin/repositories">Cancel</a>
@@ -249,6 +254,7 @@ export function editFormOf(record: CachedRepositoryRecord): FormState {
     values: {
       timeout_seconds: record.timeoutSeconds === undefined ? "" : String(record.timeoutSeconds),
       max_cache_size_mb: record.maxCacheSizeMb === undefined ? "" : String(record.maxCacheSizeMb),
+      seed: record.seed === false ? "" : "on",
       version: String(record.version),
     },
     faults: {},

@@ -66,7 +66,7 @@ export function addRepositoryRoutes(routes: RepositoryRoutes): void {
   pages.post(`${PATH}/:id`, "admin", async ({ actor, id, form, show, redirect }) => {
     const version = Number(form["version"]);
     try {
-      const state = await repositories.change(actor, id, limitsOf(form), version ? [version] : undefined);
+      const state = await repositories.change(actor, id, changeOf(form), version ? [version] : undefined);
       return redirect(done("saved", state));
     } catch (error) {
       const refused = isOvertaken(error)
@@ -131,6 +131,14 @@ function limitsOf(form: Form): Record<(typeof LIMIT_FIELDS)[number], number | st
     timeout_seconds: numberOrNull(form["timeout_seconds"]),
     max_cache_size_mb: numberOrNull(form["max_cache_size_mb"]),
   };
+}
+
+/** A form of an earlier version has no box for seeds. A box that is not ticked is not sent. */
+function changeOf(form: Form): object {
+  const limits = limitsOf(form);
+  return form["seed_shown"] === undefined
+    ? limits
+    : { ...limits, seed: form["seed"] === "on" ? null : false };
 }
 
 /** Whether another change of the record came first. */

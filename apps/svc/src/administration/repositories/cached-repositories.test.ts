@@ -10,6 +10,7 @@ const FIELDS: NewCachedRepository = {
   enabled: true,
   timeoutSeconds: undefined,
   maxCacheSizeMb: undefined,
+  seed: undefined,
 };
 
 describe("CachedRepositories", () => {

@@ -12,6 +12,8 @@ export const DEFAULT_TIMEOUT_SECONDS = 30;
 export const MAX_TIMEOUT_SECONDS = 3600;
 /** A tebibyte in mebibytes: more than a disk of today, and exact as a number. */
 export const MAX_CACHE_SIZE_MB = 1_048_576;
+/** Whether seeds are made and sent, by default. */
+export const DEFAULT_SEED = true;
 /** Maximum tries of a change without a version while other instances change the same record. */
 const MAX_CHANGE_TRIES = 5;
 
@@ -23,6 +25,8 @@ export interface NewCachedRepository {
   readonly timeoutSeconds: number | undefined;
   /** Undefined: no limit. */
   readonly maxCacheSizeMb: number | undefined;
+  /** Undefined: the default, {@link DEFAULT_SEED}. */
+  readonly seed: boolean | undefined;
 }
 
 /** Absent keys stay as they are; undefined resets a value to its default. */
@@ -108,7 +112,8 @@ export class CachedRepositories implements CachePolicies {
       if (
         changed.enabled === before.enabled &&
         changed.timeoutSeconds === before.timeoutSeconds &&
-        changed.maxCacheSizeMb === before.maxCacheSizeMb
+        changed.maxCacheSizeMb === before.maxCacheSizeMb &&
+        changed.seed === before.seed
       ) {
         return before;
       }
@@ -177,6 +182,7 @@ function policyOf(record: CachedRepositoryRecord): CachePolicy {
     enabled: record.enabled,
     timeoutSeconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
     maxCacheSizeMb: record.maxCacheSizeMb,
+    seed: record.seed ?? DEFAULT_SEED,
   };
 }
 

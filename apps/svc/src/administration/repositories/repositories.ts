@@ -6,7 +6,7 @@ import { FieldError, SvcError } from "../../errors.ts";
 import { actionEvent } from "../../identity/audit-source.ts";
 import type { Actor } from "../../identity/principal.ts";
 import type { CachedRepositoryRecord } from "../../storage/store.ts";
-import { DEFAULT_TIMEOUT_SECONDS, type CachedRepositories } from "./cached-repositories.ts";
+import { DEFAULT_SEED, DEFAULT_TIMEOUT_SECONDS, type CachedRepositories } from "./cached-repositories.ts";
 import type { FleetFigures, Instances } from "../instances/instances.ts";
 import { requireAdmin } from "../permission.ts";
 import { requireVersion, type ExpectedVersions } from "../record-version.ts";
@@ -176,10 +176,11 @@ const NOT_WARMED = {
   },
 };
 
-function settingsOf({ enabled, timeoutSeconds, maxCacheSizeMb }: CachedRepositoryRecord) {
+function settingsOf({ enabled, timeoutSeconds, maxCacheSizeMb, seed }: CachedRepositoryRecord) {
   return {
     enabled,
     timeout_seconds: timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
     max_cache_size_mb: maxCacheSizeMb ?? "none",
+    seed: seed ?? DEFAULT_SEED,
   };
 }

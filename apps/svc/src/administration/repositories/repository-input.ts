@@ -32,6 +32,9 @@ export const newRepositorySchema = z
     max_cache_size_mb: z.int().min(1).max(MAX_CACHE_SIZE_MB).nullable().optional().meta({
       description: "Cap on the size of the cached responses, in MB. Default: no limit",
     }),
+    seed: z.boolean().nullable().optional().meta({
+      description: "Whether seeds are made and sent. Default true",
+    }),
   })
   .meta({ id: "NewCachedRepository" });
 
@@ -43,12 +46,13 @@ export const repositoryChangeSchema = z
     max_cache_size_mb: z.int().min(0).max(MAX_CACHE_SIZE_MB).nullable().optional().meta({
       description: "0 or null clears the limit",
     }),
+    seed: z.boolean().nullable().optional().meta({ description: "null resets it to the default" }),
   })
   .meta({ id: "CachedRepositoryChange" });
 
 /** @throws FieldError, ProblemError */
 export function readNewRepository(input: unknown): NewCachedRepository {
-  const { owner, name, enabled, timeout_seconds, max_cache_size_mb } = validateBody(
+  const { owner, name, enabled, timeout_seconds, max_cache_size_mb, seed } = validateBody(
     newRepositorySchema,
     input,
   );
@@ -58,17 +62,19 @@ export function readNewRepository(input: unknown): NewCachedRepository {
     enabled: enabled ?? true,
     timeoutSeconds: timeout_seconds ?? undefined,
     maxCacheSizeMb: max_cache_size_mb ?? undefined,
+    seed: seed ?? undefined,
   };
 }
 
 /** 0 and null reset a value to its default. @throws FieldError, ProblemError */
 export function readRepositoryChange(input: unknown): CachedRepositoryChange {
   const body = validateBody(repositoryChangeSchema, input);
-  const { enabled, timeout_seconds: timeoutSeconds, max_cache_size_mb: maxCacheSizeMb } = body;
+  const { enabled, timeout_seconds: timeoutSeconds, max_cache_size_mb: maxCacheSizeMb, seed } = body;
   return {
     ...(enabled === undefined ? {} : { enabled }),
     ...(timeoutSeconds === undefined ? {} : { timeoutSeconds: timeoutSeconds ?? undefined }),
     ...(maxCacheSizeMb === undefined ? {} : { maxCacheSizeMb: maxCacheSizeMb || undefined }),
+    ...(seed === undefined ? {} : { seed: seed ?? undefined }),
   };
 }
 

@@ -88,6 +88,7 @@ const POLICY = {
   enabled: true,
   timeoutSeconds: 30,
   maxCacheSizeMb: undefined,
+  seed: true,
 };
 
 describe("ObjectTier", () => {

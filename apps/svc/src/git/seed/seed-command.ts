@@ -182,6 +182,7 @@ export class SeedCommand {
     }
     given.context.stage("gate", askedAt);
     if (decision.kind === "refused") return this.#refused(decision);
+    if (!policy.seed) return notFound(SWITCHED_OFF);
     return { request: { ...given, policy, authorization }, sentAt: decision.sentAt };
   }
 
@@ -198,6 +199,7 @@ export class SeedCommand {
     });
     if (refs.kind === "refused") return this.#refused(refs);
     if (policy?.enabled !== true) return notFound(NOT_CACHED);
+    if (!policy.seed) return notFound(SWITCHED_OFF);
     const request = { ...given, policy, authorization };
     const { body, sentAt } = refs;
     if (body === undefined) return notFound("The code host shows too many refs for a seed");
@@ -297,6 +299,8 @@ function sendManifest({ context }: RepositoryRequest, seed: StoredSeed): void {
 }
 
 const NOT_CACHED = "This repository is not in the list of cached repositories, or caching of it is disabled";
+
+const SWITCHED_OFF = "Seeds of this repository are switched off";
 
 function notFound(detail: string): Answer {
   return { kind: "problem", outcome: "rejected", problem: { code: "not_found", detail } };

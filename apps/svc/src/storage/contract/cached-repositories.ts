@@ -6,7 +6,7 @@ import { comparable, repositoryRecord } from "./records.ts";
 export function cachedRepositoryCases(store: () => Store): void {
   it("a cached repository comes back as it was written", async () => {
     const { cachedRepositories } = store();
-    const record = repositoryRecord({ timeoutSeconds: 600, maxCacheSizeMb: 5, enabled: false });
+    const record = repositoryRecord({ timeoutSeconds: 600, maxCacheSizeMb: 5, seed: true, enabled: false });
     await cachedRepositories.insert(record);
     assert.deepEqual(await cachedRepositories.list(), [record]);
   });
@@ -39,7 +39,7 @@ export function cachedRepositoryCases(store: () => Store): void {
     const { cachedRepositories } = store();
     const record = repositoryRecord();
     await cachedRepositories.insert(record);
-    const changed = { ...record, enabled: false, maxCacheSizeMb: 7, updatedAt: 9, version: 2 };
+    const changed = { ...record, enabled: false, maxCacheSizeMb: 7, seed: false, updatedAt: 9, version: 2 };
     assert.equal(await cachedRepositories.update(changed), true);
     assert.equal(await cachedRepositories.update({ ...changed, enabled: true }), false);
     assert.deepEqual(comparable(await cachedRepositories.list()), comparable([changed]));

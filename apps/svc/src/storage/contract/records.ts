@@ -20,6 +20,7 @@ export function repositoryRecord(change: Partial<CachedRepositoryRecord> = {}): 
     enabled: true,
     timeoutSeconds: undefined,
     maxCacheSizeMb: undefined,
+    seed: undefined,
     createdAt: 1_700_000_000_000,
     updatedAt: 1_700_000_000_000,
     version: 1,

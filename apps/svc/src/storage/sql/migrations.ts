@@ -203,6 +203,11 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.alterTable("instances").addColumn("settings_digests", "text").execute();
     },
   },
+  "0007_seed_additive": {
+    async up(db: Kysely<unknown>): Promise<void> {
+      await db.schema.alterTable("cached_repositories").addColumn("seed", "integer").execute();
+    },
+  },
 };
 
 /** Names of all migrations of this program, in their order. */

@@ -26,6 +26,7 @@ const MIGRATIONS = [
   "0004_coordination_additive",
   "0005_instance_address_additive",
   "0006_settings_digests_additive",
+  "0007_seed_additive",
 ];
 const requireMigrated = async (db: Kysely<Tables>): Promise<void> => requireCurrent(await migrationState(db));
 let count = 0;

@@ -22,6 +22,7 @@ const REPOSITORY = {
   enabled: true,
   timeoutSeconds: undefined,
   maxCacheSizeMb: undefined,
+  seed: undefined,
   createdAt: 1,
   updatedAt: 1,
   version: 1,

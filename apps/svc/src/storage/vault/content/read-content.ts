@@ -34,6 +34,7 @@ const NO_USER = { hostUserId: undefined, lastLoginAt: undefined } satisfies Part
 const NO_REPOSITORY = {
   timeoutSeconds: undefined,
   maxCacheSizeMb: undefined,
+  seed: undefined,
 } satisfies Partial<CachedRepositoryRecord>;
 const NO_APP = { ownerLogin: undefined, clientId: undefined } satisfies Partial<AppRecord>;
 const NO_SESSION = {
