@@ -347,8 +347,8 @@ describe("access check: no byte from the cache without an authorization by the c
   });
 
   it("a well-formed body with another command is forwarded, outcome passthrough [svc 1.26]", async () => {
-    await stand.post(`org/${name}`, command("object-info", ["size", `oid ${warmed.oid}`]), AUTH);
-    assert.equal(stand.upstream("object-info"), 1);
+    await stand.post(`org/${name}`, command("bundle-uri", []), AUTH);
+    assert.equal(stand.upstream("bundle-uri"), 1);
     const series = `svc_cache_request_total{owner="org",repo="${name}",result="passthrough"}`;
     assert.equal(await stand.metric(series), 1);
   });

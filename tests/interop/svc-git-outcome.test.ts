@@ -155,8 +155,14 @@ describe("X-Svc-Cache, svc_cache_request_total and cache_state [svc 5.9]", { tim
     },
     {
       name: "a command that the cache does not know",
-      send: async () => post(command("object-info", ["size"])),
+      send: async () => post(command("bundle-uri", [])),
       outcome: "passthrough",
+      counted: true,
+    },
+    {
+      name: "an object-info that the code host must answer",
+      send: async () => post(command("object-info", ["size"])),
+      outcome: "miss",
       counted: true,
     },
     { name: "a flush-pkt alone", send: async () => post(FLUSH_PKT), outcome: "passthrough", counted: false },

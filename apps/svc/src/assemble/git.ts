@@ -93,6 +93,10 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
       accel: options.accel,
       logger,
     }),
+    objectInfo: new Late(async () => {
+      const { ObjectInfoCommand } = await import("../git/object-info/object-info-command.ts");
+      return new ObjectInfoCommand({ upstream, access, objects, outcomes, strict: options.strictLsRefs });
+    }),
     strict: options.strictLsRefs,
   });
   const ensure = new Late(async () => {

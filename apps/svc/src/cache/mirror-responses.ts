@@ -126,6 +126,22 @@ export class MirrorResponses implements ObjectLookup {
     }
   }
 
+  /** Sizes of the objects, if all of them are here and reachable from refs that the code host showed recently. */
+  async sizes(
+    id: RepositoryId,
+    format: ObjectFormat,
+    oids: readonly string[],
+  ): Promise<readonly number[] | undefined> {
+    const repository = this.#parts.repositories.of(id);
+    if (this.#parts.faults.isSuspected(repository)) return undefined;
+    try {
+      return await this.#parts.lookup.sizes(this.#lookup(repository, format, oids), repository.tips);
+    } catch (error) {
+      await this.#parts.faults.failed(repository, error);
+      return undefined;
+    }
+  }
+
   /**
    * A response from the mirror, if it can give one. Objects that it lacks may be fetched from the code host first. Which
    * ones is decided before the promise fulfils; the fetch itself is the promise in `pending`.

@@ -16,6 +16,8 @@ import { CommandResponse } from "./command-response.ts";
 import { HEAD_BYTES, malformed, type BodyReaders, type BodyReader } from "./body/body-reader.ts";
 import { GitError, isGone } from "../upstream/errors.ts";
 import type { FetchCommand } from "./fetch-command.ts";
+import type { ObjectInfoCommand } from "./object-info/object-info-command.ts";
+import type { Late } from "../late.ts";
 import type { CachedRequest } from "./git-request.ts";
 import type { RequestCache } from "./body/request-cache.ts";
 import { mediaType, UPLOAD_PACK_REQUEST } from "../upstream/headers.ts";
@@ -35,6 +37,7 @@ export interface UploadPackOptions {
   readonly cache: GitCache;
   readonly lsRefs: LsRefsCommand;
   readonly fetch: FetchCommand;
+  readonly objectInfo: Late<ObjectInfoCommand>;
   readonly outcomes: Outcomes;
   /** `cache.strict_lsrefs`: a fetch passes only after an `ls-refs` in the same body. */
   readonly strict: boolean;
@@ -43,6 +46,7 @@ export interface UploadPackOptions {
 /** A body: commands that are answered here, or bytes that are forwarded. */
 type ReadBody =
   | { readonly kind: "commands"; readonly commands: readonly EncodedCommand[] }
+  | { readonly kind: "object-info"; readonly command: EncodedCommand }
   | { readonly kind: "other"; readonly bytes: Buffer };
 
 /** Answers a POST of protocol v2 to the `git-upload-pack` of a cached repository, command by command. */
@@ -80,6 +84,11 @@ export class UploadPack {
       await this.#respond(request, read.commands);
       return;
     }
+    if (read.kind === "object-info") {
+      const objectInfo = await this.#options.objectInfo.get();
+      await objectInfo.run(request, read.command);
+      return;
+    }
     const { bytes } = read;
     // A body with only a flush-pkt is git's test of its credential. The next request is counted.
     const isProbe = bytes.equals(FLUSH_PKT);
@@ -107,6 +116,10 @@ export class UploadPack {
     const body = await this.#decode(bytes, head.complete, request.context.gone);
     reader.decoded();
     const commands = body.kind === "commands" ? body.commands : [];
+    const [first] = commands;
+    if (first?.request.command === "object-info" && commands.length === 1) {
+      return { kind: "object-info", command: first };
+    }
     const areOurs = commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command));
     return areOurs ? { kind: "commands", commands } : { kind: "other", bytes };
   }
