@@ -78,6 +78,13 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     code: SERVING,
     svc: true,
   },
+  seed: {
+    measures: "clones by a seed, against git clone",
+    took: "3 rounds: 4 min",
+    load: () => import("../e2e/seed.ts"),
+    code: [...SERVING, "apps/svc/src/seed-client"],
+    svc: true,
+  },
   kinds: {
     measures: "incremental, shallow and partial fetches, against git",
     took: "3 rounds: 3 min",

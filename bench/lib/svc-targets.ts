@@ -24,6 +24,16 @@ export const SVC_TARGETS: readonly SvcTarget[] = [
     rows: [["clone", /whole clone, server CPU/]],
   },
   {
+    what: "clone by a seed, large",
+    target: "wall ≤ 0.25, client CPU ≤ 0.1 of `git clone --bare`",
+    rows: [["seed", /^large: clone by the seed/]],
+  },
+  {
+    what: "clone by a seed, express, wall",
+    target: "≤ 0.5 of `git clone --bare`",
+    rows: [["seed", /^express: clone by the seed, wall/]],
+  },
+  {
     what: "100 commits behind, server CPU",
     target: "first ≤ 0.9x, repeated ≤ 1/4 of direct",
     rows: [["kinds", /100 commits behind/]],
