@@ -200,6 +200,20 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
       assert.match(await readFile(calls, "utf8"), /^get\nerase\n/);
     });
 
+    it("a person without a helper is asked once", async () => {
+      const [folder, asked, program] = [newFolder(), newFolder(), newFolder()];
+      await writeFile(
+        program,
+        `#!/bin/sh\necho "$1" >>"${asked}"\ncase $1 in User*) echo x ;; *) echo ${PASSWORD} ;; esac\n`,
+        { mode: 0o755 },
+      );
+      const { code, stderr } = await seed([url("private"), folder], { env: { GIT_ASKPASS: program } });
+      assert.equal(code, 0, stderr);
+      assert.doesNotMatch(stderr, /without the seed/);
+      assert.equal((await readFile(asked, "utf8")).trim().split("\n").length, 2);
+      await assertWhole(folder);
+    });
+
     it("a credential in the URL is decoded and used, and is in no argument", async () => {
       const folder = newFolder();
       const withUser = url("private").replace("://", "://x:%6Fwner-token@");

@@ -103,13 +103,16 @@ quoted() { printf '%s' "$1" | sed 's/[\\"]/\\&/g'; }
 
 # Settings of git for this address that a request needs too, as a configuration of curl.
 git_settings() {
-  value=$(git config --get-urlmatch http.proxy "$address" 2>/dev/null) && printf 'proxy = "%s"\n' "$(quoted "$value")"
-  value=${GIT_SSL_CAINFO:-$(git config --get-urlmatch http.sslCAInfo "$address" 2>/dev/null)}
-  [ -z "$value" ] || printf 'cacert = "%s"\n' "$(quoted "$value")"
-  value=$(git config --get-urlmatch --bool http.sslVerify "$address" 2>/dev/null)
-  if [ "$value" = false ] || [ -n "${GIT_SSL_NO_VERIFY:-}" ]; then echo insecure; fi
-  value=$(git config --get-urlmatch http.extraHeader "$address" 2>/dev/null) && printf 'header = "%s"\n' "$(quoted "$value")"
-  return 0
+  git config --get-urlmatch http "$address" 2>/dev/null | while read -r name value; do
+    case $name in
+      http.proxy) printf 'proxy = "%s"\n' "$(quoted "$value")" ;;
+      http.sslcainfo) printf 'cacert = "%s"\n' "$(quoted "$value")" ;;
+      http.extraheader) printf 'header = "%s"\n' "$(quoted "$value")" ;;
+      http.sslverify) case $value in false | no | off | 0) echo insecure ;; esac ;;
+    esac
+  done
+  [ -z "${GIT_SSL_CAINFO:-}" ] || printf 'cacert = "%s"\n' "$(quoted "$GIT_SSL_CAINFO")"
+  [ -z "${GIT_SSL_NO_VERIFY:-}" ] || echo insecure
 }
 
 # get PATH FILE [RANGE]: one request. Prints the status, or 000 without a response. Follows no redirect. The credential is only in the
@@ -190,9 +193,11 @@ read_url() {
 # --- Manifest -------------------------------------------------------------------------------------------------------------
 
 # field KEY: a text of the manifest. null is empty.
-field() { sed -n "s/^  \"$1\": \"\\(.*\\)\",\$/\\1/p" "$manifest"; }
-# file_field KEY NAME: a part of the description of a file: name, size or sha256.
-file_field() { sed -n "s/^  \"$1\": {.*\"$2\":\"\\{0,1\\}\\([^\",}]*\\)\"\\{0,1\\}[,}].*/\\1/p" "$manifest"; }
+field() { sed -n "s/^  \"$1\": \"\(.*\)\",\$/\1/p" "$manifest"; }
+# Descriptions of the files as assignments: pack_file, pack_size, pack_sha256, and so for each. The values have no other letters.
+file_fields() {
+  sed -n 's/^  "\([a-z_]*\)": {"name":"\(pack-[0-9a-f]*\.[a-z]*\)","size":\([0-9]*\),"sha256":"\([0-9a-f]*\)".*/\1_file=\2 \1_size=\3 \1_sha256=\4/p' "$manifest"
+}
 tips() { sed -n "/^  \"tips\": \\[\$/,\$s/^    \"\\([0-9a-f]*\\)\",\\{0,1\\}\$/\\1/p" "$manifest"; }
 
 # Reads the manifest. @returns 1 with the reason in $why
@@ -218,17 +223,14 @@ read_manifest() {
     sha256) oid_bytes=32 ;;
     *) why="the description of the seed cannot be read"; return 1 ;;
   esac
-  for key in pack idx rev commit_graph; do
-    name=$(file_field $key name)
-    # The name becomes a path.
-    if ! printf '%s\n' "$name" | grep -Eqx 'pack-[0-9a-f]{40,64}\.(pack|idx|rev|graph)' ||
-      ! file_field $key size | grep -Eqx '[0-9]{1,15}' || ! file_field $key sha256 | grep -Eqx '[0-9a-f]{64}'; then
-      why="the description of the seed cannot be read"
-      return 1
-    fi
-  done
-  pack_name=$(file_field pack name)
-  pack_name=${pack_name%.pack}
+  pack_file='' pack_size='' idx_file='' rev_file='' commit_graph_file=''
+  eval "$(file_fields)"
+  pack_name=${pack_file%.pack}
+  if [ -z "$pack_name" ] || [ -z "$pack_size" ] || [ "$idx_file" != "$pack_name.idx" ] || [ "$rev_file" != "$pack_name.rev" ] ||
+    [ "$commit_graph_file" != "$pack_name.graph" ]; then
+    why="the description of the seed cannot be read"
+    return 1
+  fi
 }
 
 # --- Download -------------------------------------------------------------------------------------------------------------
@@ -262,8 +264,7 @@ fetch_range() {
 
 # Brings one file of the seed to $work. Large ones in parts, next to each other.
 fetch_file() {
-  name=$(file_field "$1" name)
-  size=$(file_field "$1" size)
+  eval "name=\$$1_file size=\$$1_size"
   target=$work/$1
   [ "$(size_of "$target")" -ne "$size" ] || [ ! -e "$target.whole" ] || return 0
   count=1
@@ -301,7 +302,7 @@ fetch_file() {
 
 # Shows how much of the pack is here, until it is ended.
 show_progress() {
-  total=$(file_field pack size)
+  total=$pack_size
   while :; do
     have=0
     for part in "$work"/pack*; do
@@ -321,9 +322,10 @@ hex_at() { tail -c "$2" "$1" | dd bs=1 count=$oid_bytes 2>/dev/null | od -An -v 
 
 check_files() {
   for key in pack idx rev commit_graph; do
-    if [ "$(sha256_of "$work/$key")" != "$(file_field $key sha256)" ]; then
+    eval "name=\$${key}_file sha256=\$${key}_sha256"
+    if [ "$(sha256_of "$work/$key")" != "$sha256" ]; then
       rm -f "$work/$key" "$work/$key.whole"
-      why="$(file_field $key name) is damaged: its SHA-256 is another one"
+      why="$name is damaged: its SHA-256 is another one"
       return 1
     fi
   done
@@ -356,6 +358,15 @@ place_files() {
 # --- The repository -------------------------------------------------------------------------------------------------------
 
 in_repo() { git "--git-dir=$git_dir" "$@"; }
+
+# A helper behind git's own: who typed a password is not asked again. Only this user can read the environment.
+HELPER='!f() { [ "$1" != get ] || printf "username=%s\npassword=%s\n" "$SVC_SEED_USER" "$SVC_SEED_PASSWORD"; }; f'
+# with_credential ARG ...: git with the credential that was typed or found.
+with_credential() {
+  if [ -z "$filled" ]; then git "$@"
+  else SVC_SEED_USER=$user SVC_SEED_PASSWORD=$password git -c "credential.helper=$HELPER" "$@"
+  fi
+}
 
 # Makes the repository, or takes one that an earlier run has begun for the same URL.
 prepare() {
@@ -399,6 +410,12 @@ take_seed() {
     show_progress &
     ticker=$!
   fi
+  # The seed's HEAD can be old. This needs no object, and so runs during the download.
+  asking=''
+  if [ -z "$into" ]; then
+    with_credential ls-remote --symref "$url" HEAD >"$work/head" 2>/dev/null &
+    asking=$!
+  fi
   outcome=0
   for key in idx rev commit_graph pack; do
     if ! fetch_file $key; then
@@ -435,8 +452,9 @@ fetch_rest() {
     refspecs='+refs/heads/*:refs/remotes/origin/*'
   fi
   # shellcheck disable=SC2086
-  in_repo $no_gc fetch $shown --no-write-fetch-head --no-tags origin "$refspecs" '+refs/tags/*:refs/tags/*' || return 1
-  head=$(in_repo ls-remote --symref origin HEAD) || return 1
+  with_credential "--git-dir=$git_dir" $no_gc fetch $shown --no-write-fetch-head --no-tags origin "$refspecs" '+refs/tags/*:refs/tags/*' || return 1
+  wait "$asking" || return 1
+  head=$(cat "$work/head")
   head_branch=$(printf '%s\n' "$head" | sed -n 's,^ref: refs/heads/\(.*\)	HEAD$,\1,p')
   head_oid=$(printf '%s\n' "$head" | sed -n 's/^\([0-9a-f]*\)	HEAD$/\1/p')
 }
