@@ -1,6 +1,6 @@
 #!/bin/sh
 # Clones a repository through svc by its seed: a pack with its indexes that git takes as they are, so that this machine does not
-# index it. The rest comes by a plain fetch. Needs git, curl, and sha256sum or shasum.
+# index it. The rest comes by a plain fetch. Needs git, curl, and openssl, sha256sum or shasum.
 #
 #   svc-seed [OPTIONS] URL [DIR]                        instead of git clone
 #   svc-seed --into DIR [--origin-url URL] URL          before the check-out step of a CI job
@@ -313,8 +313,12 @@ show_progress() {
   done
 }
 
+# openssl first: it uses the instructions of the processor for SHA-256, and takes a fifth of the time of sha256sum.
 sha256_of() {
-  if command -v sha256sum >/dev/null 2>&1; then sha256sum <"$1"; else shasum -a 256 <"$1"; fi | cut -d ' ' -f 1
+  if command -v openssl >/dev/null 2>&1; then openssl dgst -sha256 -r <"$1"
+  elif command -v sha256sum >/dev/null 2>&1; then sha256sum <"$1"
+  else shasum -a 256 <"$1"
+  fi | cut -d ' ' -f 1
 }
 
 # hex_at FILE FROM_END: as many bytes as an object id has, which begin so many bytes before the end.
