@@ -17,12 +17,6 @@ export const REASONS: Readonly<Record<string, readonly Reason[]>> = {
       "Tried: as for `version`, and a start that loads at most 830 modules. The fastest of the runs took 295 ms. In the way: the start of Node, of the database and of the cache are one after the other, and take nearly all of it in CPU. What is left to move behind the first hit was not measured.",
     ],
   ],
-  seed: [
-    [
-      /^express: clone by the seed, wall$/,
-      "Tried: `ls-remote` runs during the download, and the script starts few processes. In the way: 10 MB take as long as the four requests of git and the six of curl, each of which asks the code host.",
-    ],
-  ],
   clone: [
     [
       /^express: warm raw fetch, framed/,
