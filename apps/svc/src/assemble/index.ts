@@ -342,9 +342,10 @@ export async function assemble({
       const metricsAddress = sockets.metrics ?? config.metrics.listen;
       const loopbackOnly = developmentMode && !config.dev.mode_unsafe;
       try {
+        // First: it may wait for a restore. Everything that is read before it may be the content that the restore replaces.
+        await registry.register();
         if (requireObjectStore) await objectStorage?.require();
         if (config.cache.enabled) await cache.service.prepare();
-        await registry.register();
         await changes.start();
         // The listener asks for the base address when it is made; port 0 is known only after.
         const mainHost = mainAddress.kind === "tcp" ? mainAddress.host : undefined;

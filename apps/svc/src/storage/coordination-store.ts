@@ -96,11 +96,10 @@ export interface ReportedInstance extends InstanceRecord {
 
 export interface InstanceStore {
   /**
-   * Adds an instance before it uses the database, so that a restore finds it. A database whose restores are transactions does
-   * not need it, and does nothing.
+   * Adds an instance before it uses the database, so that a restore finds it.
    *
    * @returns whether the instance is on the list now
-   * @throws SvcError `database_unavailable`: a restore has begun
+   * @throws SvcError `database_unavailable`: a restore has begun, and did not end while this waited
    */
   register(record: InstanceRecord): Promise<boolean>;
   /** Adds the instance, or brings its record up to date. */

@@ -8,6 +8,10 @@ export function postgresSpecifics(dsn: Secret): SqlSpecifics {
     isUniqueViolation,
     // Not now(), which is the time when the transaction began.
     now: sql<number>`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)`,
+    async lockTables(transaction, names) {
+      const tables = names.map((name) => sql.table(name));
+      await sql`LOCK TABLE ${sql.join(tables)} IN EXCLUSIVE MODE`.execute(transaction);
+    },
     async notify(db, topic) {
       await sql`SELECT pg_notify(${CHANGES_CHANNEL}, ${topic})`.execute(db);
     },

@@ -148,12 +148,18 @@ export async function replaceContent(
 ): Promise<Replaced> {
   return withDatabaseErrors(async () =>
     db.transaction().execute(async (transaction) => {
-      // This waits for other restores: two that both found an empty database would mix their rows. The rows of the counts are
-      // locked until the end of the transaction.
+      // An instance registers before it serves. One that did so earlier is found here. A later one waits for the end of this
+      // transaction, or its start fails. Other restores wait, too: two that both found an empty database would mix their rows.
+      await specifics.lockTables?.(transaction, ["instances"]);
+      await refuseRunning(transaction, specifics);
+      // Commands that are not instances, such as `svc admin-token`, wait as well.
+      const written = CONTENT_TABLES.map(({ name }) => name);
+      await specifics.lockTables?.(transaction, [...written, "one_time"]);
       for (const topic of ["repositories", "epochs"] as const) {
         await countChange(transaction, topic, specifics);
       }
-      const found = await refuseReplacement(transaction, specifics, content.replace, MIGRATION_NAMES);
+      const found = await countRows(transaction, MIGRATION_NAMES);
+      if (!content.replace) refuseContent(found);
       const revoked = await revokedTokens(transaction);
       const epochs = await nextEpochs(transaction, specifics, content);
       for (const { name } of CONTENT_TABLES.toReversed()) await transaction.deleteFrom(name).execute();

@@ -36,14 +36,12 @@ export function sqlStore({ db, box, specifics }: SqlStoreOptions): Store {
     leases: guarded(sqlLeases(db, specifics)),
     epochs: guarded(sqlEpochs(db, specifics)),
     changes: guarded(sqlChanges(db, specifics)),
-    instances: guarded({
-      ...lateMethods(["report", "putFigures", "list", "remove", "removeSilent"], async () => {
+    instances: guarded(
+      lateMethods(["register", "report", "putFigures", "list", "remove", "removeSilent"], async () => {
         const { sqlInstances } = await import("./coordination/instances.ts");
         return sqlInstances(db, specifics);
       }),
-      // A restore is one transaction.
-      register: () => Promise.resolve(false),
-    }),
+    ),
     sharedFetches: guarded(
       lateMethods(["begin", "progress", "end", "find", "markAwaited", "deleteEnded"], async () => {
         const { sqlSharedFetches } = await import("./coordination/shared-fetches.ts");

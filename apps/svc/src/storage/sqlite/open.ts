@@ -41,6 +41,7 @@ function isUniqueViolation(error: unknown): boolean {
 export const sqliteSpecifics: SqlSpecifics = {
   isUniqueViolation,
   now: sql<number>`CAST(unixepoch('subsec') * 1000 AS integer)`,
+  lockTables: undefined,
   notify: undefined,
   listen: undefined,
 };

@@ -4,24 +4,31 @@ import { byHostName } from "../../instance-order.ts";
 import type { SqlSpecifics } from "../specifics.ts";
 import type { Tables } from "../../rows/tables.ts";
 
-export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): Omit<InstanceStore, "register"> {
+export function sqlInstances(db: Kysely<Tables>, { now }: SqlSpecifics): InstanceStore {
+  const report: InstanceStore["report"] = async (record) => {
+    const change = {
+      host_name: record.hostName,
+      address: record.address ?? null,
+      version: record.version,
+      manifest_key_id: record.manifestKeyId ?? null,
+      settings_digests: record.settingsDigests ?? null,
+      ready: record.ready ? 1 : 0,
+      reported_at: now,
+    };
+    await db
+      .insertInto("instances")
+      .values({ id: record.id, ...change, started_at: now, figures: null, figures_at: null })
+      .onConflict((conflict) => conflict.column("id").doUpdateSet(change))
+      .execute();
+  };
   return {
-    async report({ id, hostName, address, version, manifestKeyId, settingsDigests, ready }) {
-      const change = {
-        host_name: hostName,
-        address: address ?? null,
-        version,
-        manifest_key_id: manifestKeyId ?? null,
-        settings_digests: settingsDigests ?? null,
-        ready: ready ? 1 : 0,
-        reported_at: now,
-      };
-      await db
-        .insertInto("instances")
-        .values({ id, ...change, started_at: now, figures: null, figures_at: null })
-        .onConflict((conflict) => conflict.column("id").doUpdateSet(change))
-        .execute();
+    // It waits for a restore, which locks the table.
+    async register(record) {
+      await report(record);
+      return true;
     },
+
+    report,
 
     async putFigures(id, figures) {
       await db.updateTable("instances").set({ figures, figures_at: now }).where("id", "=", id).execute();
