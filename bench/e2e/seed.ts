@@ -28,7 +28,9 @@ export async function run(rounds: number): Promise<Report> {
     const notes: string[] = [];
     for (const { name, path, large } of await benchRepositories()) {
       await upstream.addRepository("bench", name, {
-        build: (dir) => git(["clone", "-q", "--mirror", path, dir], { timeoutMs: LIMIT_MS }),
+        build: async (dir) => {
+          await git(["clone", "-q", "--mirror", path, dir], { timeoutMs: LIMIT_MS });
+        },
       });
       const direct = `${upstream.url}/bench/${name}.git`;
       const through = `${svc.url}/bench/${name}.git`;
@@ -43,7 +45,7 @@ export async function run(rounds: number): Promise<Report> {
       const manifest = async (): Promise<Response> => fetch(`${through}/svc/seed`);
       await clone(byGit, through);
       await filled(administration, id, svc.pid);
-      await until(async () => (await manifest()).status === 200, undefined, LIMIT_MS);
+      await until(async () => (await manifest()).status === 200);
       await filled(administration, id, svc.pid);
       const samples = await interleave(
         {
