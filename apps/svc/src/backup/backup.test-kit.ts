@@ -77,11 +77,14 @@ export const CONFIGURATION: BackupConfiguration = {
   environment: { SVC_HOST_CLIENT_SECRET: "planted-client-secret" },
 };
 
-/** @param write takes the bytes. By default they are returned */
+/**
+ * @param key null: the backup has none
+ * @param write takes the bytes. By default they are returned
+ */
 export async function backupOf(
   db: Kysely<Tables>,
   protection: Protection,
-  key: BackupKey | undefined = { current: KEY, previous: null },
+  key: BackupKey | null = { current: KEY, previous: null },
   write?: (bytes: Readable) => Promise<void>,
 ): Promise<Buffer> {
   let bytes = Buffer.alloc(0);
@@ -96,7 +99,7 @@ export async function backupOf(
           key_id: "0f0f0f0f",
         },
         configuration: CONFIGURATION,
-        key,
+        key: key ?? undefined,
         content,
         protection,
         progress: () => undefined,

@@ -23,6 +23,8 @@ import {
   readContent,
   replaceContent,
 } from "../storage/sql/content.ts";
+import { auditRecord } from "../storage/contract/records.ts";
+import { sqlAudit } from "../storage/sql/audit.ts";
 import { migrate, migrateTo, MIGRATION_NAMES } from "../storage/sql/migrations.ts";
 import type { Tables } from "../storage/rows/tables.ts";
 import { openSqlite, sqliteSpecifics } from "../storage/sqlite/open.ts";
@@ -195,6 +197,20 @@ describe("a backup of a SQL database", () => {
     await Promise.all([staged.close(), source.destroy()]);
   });
 
+  it("an administration token that the replaced database has as revoked stays revoked", async () => {
+    const source = await filledDatabase(join(folder.path, "revoked-administration.db"));
+    const bytes = await backupOf(source, recipients);
+    const tokens = source.selectFrom("sessions").select("id").where("kind", "=", "administration");
+    const { id } = await tokens.executeTakeFirstOrThrow();
+    await source.deleteFrom("sessions").where("id", "=", id).execute();
+    await sqlAudit(source).append([auditRecord({ action: "admin_token.revoked", target: id })]);
+    const staged = await read(bytes);
+    const { revocations, validTokens } = await put(staged, source, true);
+    assert.deepEqual({ revocations, validTokens }, { revocations: 1, validTokens: 2 });
+    assert.deepEqual(await tokens.execute(), []);
+    await Promise.all([staged.close(), source.destroy()]);
+  });
+
   it("counts of ended, valid and revoked tokens leave out those that had expired", async () => {
     const source = await filledDatabase(join(folder.path, "expired.db"));
     const expired = { expires_at: 2 };
@@ -274,11 +290,11 @@ describe("a backup of a SQL database", () => {
   it("secrets are encrypted for another key with the key of the backup, and never lost", async () => {
     const other = new Secret("1b".repeat(32));
     const staged = await read(await backupOf(db, recipients));
-    await assert.rejects(staged.encryptFor(other, undefined, []), {
+    await assert.rejects(staged.encryptFor(other, []), {
       code: "encryption_key",
       message: /the backup does not have it/,
     });
-    await staged.encryptFor(other, undefined, [new Secret(KEY)]);
+    await staged.encryptFor(other, [new Secret(KEY)]);
     const target = await emptyDatabase();
     await put(staged, target);
     const { SecretBox } = await import("../storage/secret-box.ts");

@@ -9,12 +9,20 @@ import { sql } from "kysely";
 import { configSchema, type Config } from "../config/schema.ts";
 import { DATABASE_FILE } from "../storage/open-store.ts";
 import { migrateTo, migrationState } from "../storage/sql/migrations.ts";
-import { openSqlite } from "../storage/sqlite/open.ts";
-import { backupOf, filledDatabase, streamOf } from "./backup.test-kit.ts";
+import { openSqlite, sqliteSpecifics } from "../storage/sqlite/open.ts";
+import { SecretBox } from "../storage/secret-box.ts";
+import { sqlStore } from "../storage/sql/sql-store.ts";
+import { backupOf, filledDatabase, KEY, streamOf } from "./backup.test-kit.ts";
 import { restoreDatabase, type RestoreChoices } from "./restore-database.ts";
 import { StagedBackup } from "./staged-backup.ts";
 
-const STRICT: RestoreChoices = { replace: false, keepSessions: false, keepTokens: false, keepCache: false };
+const STRICT: RestoreChoices = {
+  replace: false,
+  keepSessions: false,
+  keepTokens: false,
+  keepCache: false,
+  otherHost: false,
+};
 /** A table with content at the third migration, and one of running instances at the fourth. */
 const user = () => sql`INSERT INTO users (id, login, login_key, created_at) VALUES ('u1', 'Bob', 'bob', 7)`;
 const instance = () => sql`INSERT INTO instances (id, host_name, version, ready, started_at, reported_at)
@@ -22,17 +30,21 @@ const instance = () => sql`INSERT INTO instances (id, host_name, version, ready,
 
 let folder: TempFolder;
 let staged: StagedBackup;
+/** Reads a new backup. @param withKey whether it has the encryption key */
+let readBackup: (withKey: boolean) => Promise<StagedBackup>;
 before(async () => {
   folder = await tempFolder("restore-database");
   const identity = await generateX25519Identity();
-  const db = await filledDatabase();
-  const bytes = await backupOf(db, {
-    kind: "recipients",
-    recipients: [await identityToRecipient(identity)],
-  });
-  await db.destroy();
   const unlocking = { kind: "identities", identities: [new Secret(identity)] } as const;
-  staged = await StagedBackup.read(streamOf(bytes), unlocking, () => undefined);
+  readBackup = async (withKey) => {
+    const db = await filledDatabase();
+    const recipients = [await identityToRecipient(identity)];
+    const key = withKey ? { current: KEY, previous: null } : null;
+    const bytes = await backupOf(db, { kind: "recipients", recipients }, key);
+    await db.destroy();
+    return StagedBackup.read(streamOf(bytes), unlocking, () => undefined);
+  };
+  staged = await readBackup(true);
 });
 after(async () => {
   await staged?.close();
@@ -84,4 +96,44 @@ describe("a restore that is refused", () => {
     const { keyFile } = await restoreDatabase(staged, config, STRICT);
     assert.equal(keyFile, join(config.data_dir, "encryption.key"));
   });
+});
+
+describe("a restore with a new key and the previous one", () => {
+  const key = "1b".repeat(32);
+  for (const withKey of [true, false]) {
+    it(`encrypts all secrets for the new key, ${withKey ? "with" : "without"} the key in the backup`, async () => {
+      const dataDir = await mkdtemp(join(folder.path, "data-"));
+      const encryption = { key, key_previous: KEY };
+      const config = configSchema.parse({ data_dir: dataDir, encryption });
+      const read = await readBackup(withKey);
+      await restoreDatabase(read, config, STRICT);
+      await read.close();
+      const db = await openSqlite(join(dataDir, DATABASE_FILE));
+      const box = new SecretBox(new Secret(key));
+      const [user] = await db.selectFrom("users").selectAll().execute();
+      const [app] = await db.selectFrom("apps").selectAll().execute();
+      for (const sealed of [user?.credential, app?.private_key, app?.webhook_secret]) {
+        assert.equal(box.isCurrent(String(sealed)), true, String(sealed).slice(0, 11));
+      }
+      const store = sqlStore({ db, box, specifics: sqliteSpecifics });
+      const credential = await store.users.credential(String(user?.id));
+      assert.equal(credential?.accessToken.reveal(), "planted-credential");
+      assert.equal((await store.apps.list())[0]?.webhookSecret?.reveal(), "planted-webhook-secret");
+      await store.close();
+    });
+  }
+});
+
+it("a backup of another code host is refused with both names, unless --other-host", async () => {
+  const dataDir = await mkdtemp(join(folder.path, "data-"));
+  const host = { url: "https://git.example.com" };
+  const config = configSchema.parse({ data_dir: dataDir, encryption: { key: KEY }, host });
+  await assert.rejects(restoreDatabase(staged, config, STRICT), {
+    code: "backup_refused",
+    message: /https:\/\/github\.com, but the configuration has https:\/\/git\.example\.com/,
+    hint: /--other-host/,
+  });
+  assert.deepEqual(await readdir(dataDir), []);
+  const { validTokens } = await restoreDatabase(staged, config, { ...STRICT, otherHost: true });
+  assert.equal(validTokens, 0);
 });

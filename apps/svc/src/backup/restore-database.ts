@@ -2,7 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import { Secret, systemClock } from "@devplat/base";
 import { repositoryId } from "../access/repository-id.ts";
 import type { Config } from "../config/schema.ts";
-import { repositoryKey } from "../coordination/repository-key.ts";
+import { codeHostKey, repositoryKey } from "../coordination/repository-key.ts";
 import { SvcError } from "../errors.ts";
 import { databaseSettings, encryptionKeySource } from "../storage/database-settings.ts";
 import type { Replaced } from "../storage/database-content.ts";
@@ -18,6 +18,8 @@ export interface RestoreChoices {
   readonly keepTokens: boolean;
   /** Cached data of the instances stays valid. */
   readonly keepCache: boolean;
+  /** Takes a backup of another code host. */
+  readonly otherHost: boolean;
 }
 
 /** Result of a restore. Undefined numbers: nothing of that kind was done. */
@@ -34,7 +36,7 @@ export interface Restored extends Replaced {
 /**
  * Puts the rows of a backup into the database of the configuration, all or nothing.
  *
- * @throws SvcError `database_not_empty`, `database_in_use`, `database_ahead`, `encryption_key`, `config_refused`
+ * @throws SvcError `backup_refused`, `database_not_empty`, `database_in_use`, `database_ahead`, `encryption_key`, `config_refused`
  */
 export async function restoreDatabase(
   staged: StagedBackup,
@@ -42,6 +44,7 @@ export async function restoreDatabase(
   choices: RestoreChoices,
 ): Promise<Restored> {
   const { header, key } = staged.backup;
+  if (!choices.otherHost) refuseOtherHost(header.host_url, config.host.url);
   const now = systemClock.now();
   const database = await openDatabase(databaseSettings(config));
   try {
@@ -51,7 +54,8 @@ export async function restoreDatabase(
       .filter((each) => each !== undefined)
       .map((each) => new Secret(each));
     const { keys, keyFile, others } = await targetKeys(database, config, ofBackup[0]);
-    await staged.encryptFor(keys.current, keys.previous, [...ofBackup, ...others]);
+    const previous = keys.previous === undefined ? [] : [keys.previous];
+    await staged.encryptFor(keys.current, [...ofBackup, ...previous, ...others]);
     const endedSessions = choices.keepSessions ? undefined : await staged.endSessions(now);
     const endedTokens = choices.keepTokens ? undefined : await staged.endTokens(now);
     await staged.record({
@@ -87,6 +91,18 @@ export async function restoreDatabase(
   } finally {
     await database.close();
   }
+}
+
+/** Credentials of users would be sent to the code host of the configuration. @throws SvcError `backup_refused` */
+function refuseOtherHost(ofBackup: string, configured: string): void {
+  if (codeHostKey(ofBackup) === codeHostKey(configured)) return;
+  throw new SvcError(
+    "backup_refused",
+    `Cannot restore: the backup is of the code host ${ofBackup}, but the configuration has ${configured}`,
+    {
+      hint: `Set host.url (SVC_HOST_URL) to ${ofBackup}. If it is the same host with another address, give --other-host.`,
+    },
+  );
 }
 
 interface TargetKeys {

@@ -73,11 +73,11 @@ export class StagedBackup {
   /**
    * Encrypts secrets for the key of the database that is restored.
    *
-   * @param keys of the backup, as far as they are known
+   * @param keys of the backup, as far as they are known, and the previous key of the configuration
    * @throws SvcError `encryption_key`: a secret needs a key that is not here
    */
-  async encryptFor(current: Secret, previous: Secret | undefined, keys: readonly Secret[]): Promise<void> {
-    const own = new SecretBox(current, previous);
+  async encryptFor(current: Secret, keys: readonly Secret[]): Promise<void> {
+    const own = new SecretBox(current);
     if ((await unknownKeys(this.#db, own)).length === 0) return;
     for (const key of keys) await this.#tryKey(current, key);
     const missing = await unknownKeys(this.#db, own);

@@ -87,6 +87,7 @@ const restoreOptions: OptionSpecs = {
   "keep-sessions": flagOption("Keep login sessions valid, also those that ended after the backup."),
   "keep-tokens": flagOption("Keep tokens valid, also those that were revoked after the backup."),
   "keep-cache": flagOption("Keep cached data valid, also if it was purged after the backup."),
+  "other-host": flagOption("Restore although the configuration has another code host than the backup."),
   json,
 };
 

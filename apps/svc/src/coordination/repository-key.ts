@@ -5,8 +5,13 @@ import type { RepositoryId } from "../access/repository-id.ts";
  * its scheme, then owner and name in lower case.
  */
 export function repositoryKey(hostUrl: string, { key }: RepositoryId): string {
+  return `${codeHostKey(hostUrl)}/${key}`;
+}
+
+/** Address of a code host without its scheme. */
+export function codeHostKey(hostUrl: string): string {
   const { host, pathname } = new URL(hostUrl);
-  return `${host}${pathname.replace(/\/+$/, "")}/${key}`;
+  return host + pathname.replace(/\/+$/, "");
 }
 
 /** The repository of a key. Undefined: it is at another code host. */

@@ -31,7 +31,10 @@ export interface NewContent {
 export interface Replaced {
   /** Deleted rows, by table. */
   readonly deleted: Readonly<Record<string, number>>;
-  /** Tokens that were revoked in the former content, and would be valid in the new one. They are revoked there, too. */
+  /**
+   * Tokens that were revoked in the former content, and would be valid in the new one. They are revoked there, too. They include
+   * administration tokens, but not in Vault.
+   */
   readonly revocations: number;
   /** Tokens of the new content that are valid, administration tokens included. */
   readonly validTokens: number;

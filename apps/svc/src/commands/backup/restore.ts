@@ -43,6 +43,7 @@ async function restoreBackup({
         keepSessions: flagOf(options, "keep-sessions"),
         keepTokens: flagOf(options, "keep-tokens"),
         keepCache: flagOf(options, "keep-cache"),
+        otherHost: flagOf(options, "other-host"),
       });
       printRestored(options, staged, restored);
     }

@@ -161,6 +161,7 @@ export async function replaceContent(
       const found = await countRows(transaction, MIGRATION_NAMES);
       if (!content.replace) refuseContent(found);
       const revoked = await revokedTokens(transaction);
+      const endedAdministration = await endedAdministrationTokens(transaction);
       const epochs = await nextEpochs(transaction, specifics, content);
       for (const { name } of CONTENT_TABLES.toReversed()) await transaction.deleteFrom(name).execute();
       await transaction.deleteFrom("one_time").execute();
@@ -173,6 +174,7 @@ export async function replaceContent(
       });
       const valid = await countValidTokens(transaction, content.now);
       await revokeAgain(transaction, revoked);
+      await endAgain(transaction, endedAdministration);
       const validTokens = await countValidTokens(transaction, content.now);
       return { deleted: found, revocations: valid - validTokens, validTokens };
     }),
@@ -223,6 +225,34 @@ async function revokeAgain(db: Kysely<Tables>, revoked: ReadonlyMap<string, numb
         some.map(([id]) => id),
       )
       .where("revoked_at", "is", null)
+      .execute();
+  }
+}
+
+/**
+ * Ids of administration tokens that were revoked. Nothing but the audit remains of them. A token that is still there was not
+ * revoked, although a request for it may have been.
+ */
+async function endedAdministrationTokens(db: Kysely<Tables>): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom("audit")
+    .select("target_key")
+    .distinct()
+    .where("action", "=", "admin_token.revoked")
+    .where("outcome", "=", "allowed")
+    .where("target_key", "is not", null)
+    .where("target_key", "not in", (is) => is.selectFrom("sessions").select("id"))
+    .execute();
+  return rows.flatMap(({ target_key: id }) => id ?? []);
+}
+
+/** Ends administration tokens that were revoked after the backup. */
+async function endAgain(db: Kysely<Tables>, ids: readonly string[]): Promise<void> {
+  for (let start = 0; start < ids.length; start += BATCH_ROWS) {
+    await db
+      .deleteFrom("sessions")
+      .where("kind", "=", "administration")
+      .where("id", "in", ids.slice(start, start + BATCH_ROWS))
       .execute();
   }
 }
