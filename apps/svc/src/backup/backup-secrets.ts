@@ -89,7 +89,8 @@ async function keyLines(path: string, what: string): Promise<readonly string[]> 
 
 async function readText(path: string, what: string): Promise<string> {
   try {
-    return await readFile(path, "utf8");
+    // Editors of Windows begin a file with a byte order mark, which nobody can type.
+    return (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
   } catch (error) {
     throw new SvcError(
       "usage",

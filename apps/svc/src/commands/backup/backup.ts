@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
+import { access } from "node:fs/promises";
 import { resolve } from "node:path";
-import { exists, messageOf, systemClock } from "@devplat/base";
+import { messageOf, systemClock, systemCode } from "@devplat/base";
 import { noteLine, printLine } from "@devplat/base/terminal";
 import { flagOf, printResult, textOf, textsOf, type Options } from "@devplat/cli";
 import { STANDARD_STREAM, writeBackupFile, writeStandardOutput } from "../../backup/backup-file.ts";
@@ -94,10 +95,18 @@ function refuseStandardOutput(isStream: boolean, options: Options): void {
 /** Opening a file that is not there would make it. @throws SvcError `database_unavailable` */
 async function refuseMissing(settings: DatabaseSettings): Promise<void> {
   const path = await databaseFile(settings);
-  if (path === undefined || (await exists(path))) return;
-  throw new SvcError("database_unavailable", `Cannot back up the database "${path}": it does not exist`, {
-    hint: "Check data_dir and database.dsn. Is this the configuration of the service (--config)?",
-  });
+  if (path === undefined) return;
+  try {
+    await access(path);
+  } catch (error) {
+    const isDenied = systemCode(error) === "EACCES";
+    const reason = isDenied ? "permission denied" : "it does not exist";
+    throw new SvcError("database_unavailable", `Cannot back up the database "${path}": ${reason}`, {
+      hint: isDenied
+        ? "Run the command as the user of the service."
+        : "Check data_dir and database.dsn. Is this the configuration of the service (--config)?",
+    });
+  }
 }
 
 /** @returns whether it lacks migrations @throws SvcError `database_behind`: it has none at all */

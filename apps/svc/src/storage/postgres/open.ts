@@ -113,6 +113,8 @@ function reasonOf(error: unknown): string {
     case "28P01":
     case "28000":
       return "the server refuses user name or password";
+    case "42501":
+      return "permission denied";
     case "3D000":
       return "it does not exist";
     case "ECONNREFUSED":

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { messageOf } from "@devplat/base";
 import { Kysely, sql } from "kysely";
 import { SvcError } from "../../errors.ts";
+import { databaseReason } from "../sql/database-errors.ts";
 import type { SqlSpecifics } from "../sql/specifics.ts";
 import type { Tables } from "../rows/tables.ts";
 import { nodeSqliteDialect } from "./dialect.ts";
@@ -25,7 +26,10 @@ export async function openSqlite(path: string): Promise<Kysely<Tables>> {
     return db;
   } catch (error) {
     await db.destroy().catch(() => undefined);
-    throw new SvcError("database_unavailable", `Cannot open the database "${path}": ${messageOf(error)}`, {
+    const reason = databaseReason(error);
+    const text = reason?.text ?? messageOf(error);
+    throw new SvcError("database_unavailable", `Cannot open the database "${path}": ${text}`, {
+      ...(reason !== undefined && { hint: reason.hint }),
       cause: error,
     });
   }
