@@ -110,13 +110,13 @@ describe("a restore with a new key and the previous one", () => {
       await read.close();
       const db = await openSqlite(join(dataDir, DATABASE_FILE));
       const box = new SecretBox(new Secret(key));
-      const [user] = await db.selectFrom("users").selectAll().execute();
+      const [account] = await db.selectFrom("users").selectAll().execute();
       const [app] = await db.selectFrom("apps").selectAll().execute();
-      for (const sealed of [user?.credential, app?.private_key, app?.webhook_secret]) {
+      for (const sealed of [account?.credential, app?.private_key, app?.webhook_secret]) {
         assert.equal(box.isCurrent(String(sealed)), true, String(sealed).slice(0, 11));
       }
       const store = sqlStore({ db, box, specifics: sqliteSpecifics });
-      const credential = await store.users.credential(String(user?.id));
+      const credential = await store.users.credential(String(account?.id));
       assert.equal(credential?.accessToken.reveal(), "planted-credential");
       assert.equal((await store.apps.list())[0]?.webhookSecret?.reveal(), "planted-webhook-secret");
       await store.close();

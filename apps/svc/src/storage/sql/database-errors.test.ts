@@ -8,7 +8,7 @@ import { withDatabaseErrors } from "./database-errors.ts";
 
 const coded = (fields: object) => Object.assign(new Error("secret detail"), fields);
 
-for (const { name, error, message, remedy } of [
+for (const { name, error, message, remedy = "final" } of [
   { name: "missing rights in Postgres", error: { code: "42501" }, message: /: permission denied$/ },
   { name: "a read-only file of SQLite", error: { errcode: 8 }, message: /permission denied: the file is/ },
   { name: "a damaged file of SQLite", error: { errcode: 11 }, message: /: the database is damaged$/ },
