@@ -101,7 +101,7 @@ describe("a restore that is refused", () => {
 describe("a restore with a new key and the previous one", () => {
   const key = "1b".repeat(32);
   for (const withKey of [true, false]) {
-    it(`encrypts all secrets for the new key, ${withKey ? "with" : "without"} the key in the backup`, async () => {
+    it(`encrypts all secrets for the new key ${withKey ? "with" : "without"} a key in it`, async () => {
       const dataDir = await mkdtemp(join(folder.path, "data-"));
       const encryption = { key, key_previous: KEY };
       const config = configSchema.parse({ data_dir: dataDir, encryption });
