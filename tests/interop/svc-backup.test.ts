@@ -287,6 +287,10 @@ describe("svc backup on the command line", { timeout: 240_000 }, () => {
     >;
     assert.equal(shown["has_key"], false);
     assert.equal((shown["variables"] as string[]).includes("SVC_ENCRYPTION_KEY"), false);
+    const written = await command(["restore", file, "--configuration", join(folder.path, "no-key")], {});
+    assert.match(written.stderr, /has no encryption key: add your copy to secrets\.env/);
+    const inFile = await command(["restore", file, "--configuration", file], {});
+    assert.match(inFile.stderr, /Cannot write the configuration into .*: it is not a folder/);
     await succeed(["restore", file], await kind("SQLite").create());
   });
 
@@ -341,6 +345,11 @@ describe("svc backup on the command line", { timeout: 240_000 }, () => {
       [["backup", "-o", "x.age"], { ...source, SVC_BACKUP_PASSPHRASE: "short" }, /8 characters/],
       [["backup", "-o", "x.age", "--passphrase-file", "missing"], source, /Cannot read the passphrase file/],
       [["restore", "missing.age"], empty, /no such file/],
+      [
+        ["restore", file],
+        { ...empty, SVC_HOST_URL: "https://git.example.com" },
+        /host https:\/\/github\.com, but the configuration has https:\/\/git\.example\.com[^]*--other-host/,
+      ],
       [["restore", file], { ...empty, SVC_BACKUP_PASSPHRASE: "wrong passphrase" }, /passphrase is wrong/],
       [
         ["restore", file, "--check", "--configuration", "x"],

@@ -1,6 +1,6 @@
 import { lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { ifExists, writeAtomically } from "@devplat/base";
+import { ifExists, systemCode, writeAtomically } from "@devplat/base";
 import { SvcError } from "../errors.ts";
 import { refusedBackup } from "./backup-format.ts";
 import type { ReadBackup } from "./backup-reader.ts";
@@ -34,17 +34,37 @@ export async function writeConfiguration(
       : [{ path: join(folder, CONFIGURATION_FILE), text: configuration.text }]),
     { path: join(folder, SECRETS_FILE), text: lines.join("") },
   ];
-  for (const { path } of files) {
-    if (!replace && (await ifExists(lstat(path))) !== undefined) {
-      throw new SvcError("backup_failed", `Cannot write the configuration: "${path}" exists already`, {
-        hint: "Give another folder, or --replace.",
-      });
+  try {
+    for (const { path } of files) {
+      if (!replace && (await ifExists(lstat(path))) !== undefined) {
+        throw new SvcError("backup_failed", `Cannot write the configuration: "${path}" exists already`, {
+          hint: "Give another folder, or --replace.",
+        });
+      }
     }
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    for (const { path, text } of files) await writeAtomically(path, text, { mode: 0o600 });
+  } catch (error) {
+    throw folderFault(folder, error);
   }
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  for (const { path, text } of files) await writeAtomically(path, text, { mode: 0o600 });
   return files.map(({ path }) => path);
 }
+
+function folderFault(folder: string, error: unknown): unknown {
+  const reason = REASONS[systemCode(error) ?? ""];
+  if (reason === undefined) return error;
+  return new SvcError("backup_failed", `Cannot write the configuration into "${folder}": ${reason}`, {
+    hint: "Give a folder that you can write to.",
+    cause: error,
+  });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOTDIR: "it is not a folder",
+  EEXIST: "it is not a folder",
+  EACCES: "permission denied",
+  EROFS: "the file system is read-only",
+};
 
 /**
  * For a shell and for EnvironmentFile of systemd. In double quotes both take a backslash before these four characters away, and all

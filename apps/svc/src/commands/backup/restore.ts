@@ -88,6 +88,9 @@ async function restoreConfiguration(
     for (const path of written) printLine(`wrote ${path}`);
     printLine("The database is not restored yet: check these files, then run 'svc restore' with them.");
   });
+  if (backup.key === undefined) {
+    noteLine("The backup has no encryption key: add your copy to secrets.env, as SVC_ENCRYPTION_KEY=…");
+  }
 }
 
 function printRestored(options: Options, { backup }: StagedBackup, restored: Restored): void {
