@@ -20,7 +20,7 @@ const CORES = availableParallelism();
 /** Files against peers wait half of their time, for intervals and programs: one more than cores keeps those busy. */
 const CONCURRENT_ISOLATED_FILES = CORES + 1;
 /** If more files than this fail in one group, they are not run a second time. */
-const MAX_UNSTABLE_FILES = 3;
+const MAX_UNSTABLE_FILES = 6;
 /** Files named at the end of a whole run as those that took longest. */
 const SLOWEST_FILES = 15;
 
