@@ -14,7 +14,7 @@ export const REASONS: Readonly<Record<string, readonly Reason[]>> = {
     ],
     [
       /^svc serve to the last byte of the first hit/,
-      "Tried: as for `version`, and a start that loads at most 830 modules. The fastest of the runs took 295 ms. In the way: the start of Node, of the database and of the cache are one after the other, and take nearly all of it in CPU. What is left to move behind the first hit was not measured.",
+      "Tried: as for `version`, and a start that loads few modules. The fastest of the runs took 295 ms. In the way: the start of Node, of the database and of the cache are one after the other, and take nearly all of it in CPU. What is left to move behind the first hit was not measured.",
     ],
   ],
   clone: [
