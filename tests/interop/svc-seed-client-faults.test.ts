@@ -3,7 +3,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { after, afterEach, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { git, gitEnvironment, repositories, run, until } from "@devplat/testkit";
 import { basic, startStand, type Stand } from "./svc-git-stand.ts";
 import {
@@ -116,6 +118,31 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
       [false],
     );
     await assertWhole(folder);
+  });
+
+  it("an interrupted run leaves no download behind, and no file of the user is lost", async () => {
+    const cut = onPack({ cutAfter: large.pack.size >> 1 });
+    relay.fault = (path) => cut(path) ?? (PACK.test(path) ? { status: 503 } : undefined);
+    const folder = newFolder();
+    const child = spawn("sh", [SCRIPT, url("large"), folder], {
+      detached: true,
+      stdio: ["ignore", "ignore", "pipe"],
+      env: { ...gitEnvironment(), ...ONE_PART },
+    });
+    const ended = once(child, "exit");
+    const said = text(child.stderr);
+    await until(() => packRequests().length > 1);
+    process.kill(-(child.pid ?? 0), "SIGINT");
+    assert.deepEqual(await ended, [130, null]);
+    assert.match(await said, /interrupted\. Run the same command again to go on/);
+    const requests = packRequests().length;
+    await sleep(3000);
+    assert.equal(packRequests().length, requests, "a download went on");
+    await writeFile(join(folder, "mine"), "1");
+    const { code, stderr } = await seed([url("large"), folder]);
+    assert.equal(code, 128);
+    assert.match(stderr, /already exists and is not an empty directory/);
+    assert.equal(await readFile(join(folder, "mine"), "utf8"), "1");
   });
 
   for (const [name, fault, reason] of [

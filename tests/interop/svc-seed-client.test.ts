@@ -74,6 +74,36 @@ describe("svc-seed", { timeout: 600_000 }, () => {
       assertLikeClone(options));
   }
 
+  it("a URL that git rewrites by insteadOf is rewritten", async () => {
+    const env = {
+      GIT_CONFIG_COUNT: "1",
+      GIT_CONFIG_KEY_0: `url.${stand.url}/.insteadOf`,
+      GIT_CONFIG_VALUE_0: "https://code-host.invalid/",
+    };
+    const folder = newFolder();
+    const { code, stderr } = await seed(["https://code-host.invalid/org/r", folder], { env });
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stderr, WITHOUT_SEED);
+    assert.equal(await git(["-C", folder, "config", "remote.origin.url"]), "https://code-host.invalid/org/r");
+  });
+
+  for (const [name, env] of [
+    [
+      "clone.defaultRemoteName",
+      { GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "clone.defaultRemoteName", GIT_CONFIG_VALUE_0: "up" },
+    ],
+    ["GIT_WORK_TREE", { GIT_WORK_TREE: "elsewhere" }],
+  ] as const) {
+    it(`with ${name} git clone does all the work`, async () => {
+      const [folder, cwd] = [newFolder(), newFolder()];
+      await mkdir(cwd);
+      const earlier = await stand.metric('svc_cache_bytes_total{source="seed"}');
+      const { code, stderr } = await seed([url(), folder], { env, cwd });
+      assert.equal(code, 0, stderr);
+      assert.equal(await stand.metric('svc_cache_bytes_total{source="seed"}'), earlier);
+    });
+  }
+
   it("asks for no object when the seed is current, and for the rest after a push", async () => {
     const env = { GIT_TRACE_PACKET: "1" };
     const current = await seed([url(), newFolder()], { env });

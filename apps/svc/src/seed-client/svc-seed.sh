@@ -7,8 +7,6 @@
 #
 # Any fault, and any option of git clone that is not below, means a plain git clone with the same arguments.
 set -u
-LC_ALL=C
-export LC_ALL
 
 usage() {
   cat <<'END'
@@ -42,6 +40,7 @@ TRIES=5
 
 all_known=yes
 url='' dir='' into='' origin_url='' branch='' bare='' checkout=yes quiet='' progress=''
+jobs='' ticker='' asking=''
 parts=${SVC_SEED_PARTS:-4}
 [ ! -t 2 ] || progress=yes
 
@@ -164,10 +163,11 @@ hex_to_octal() {
   }'
 }
 
-# Splits the URL into the address without a credential, and the credential.
+# Splits the URL, as url.*.insteadOf changes it, into the address without a credential, and the credential.
 read_url() {
-  scheme=${url%%://*}
-  rest=${url#*://}
+  used=$(git ls-remote --get-url "$url")
+  scheme=${used%%://*}
+  rest=${used#*://}
   authority=${rest%%/*}
   path=${rest#"$authority"}
   plain_url=$scheme://${authority##*@}$path
@@ -247,12 +247,14 @@ fetch_range() {
     [ "$first" -le "$4" ] || return 0
     if [ -e "$work/stop" ] || [ "$left" -eq 0 ]; then return 1; fi
     [ "$left" -eq "$TRIES" ] || sleep $((TRIES - left))
-    code=$(get "/svc/seed/$1" "$2.new" "$first-$4")
+    # A curl of an earlier run may still write to its own.
+    new=$2.new.$$
+    code=$(get "/svc/seed/$1" "$new" "$first-$4")
     case $code in
       206)
-        now=$(size_of "$2.new")
-        if [ "$have" -eq 0 ]; then mv "$2.new" "$2"; else cat "$2.new" >>"$2"; fi || return 1
-        rm -f "$2.new"
+        now=$(size_of "$new")
+        if [ "$have" -eq 0 ]; then mv "$new" "$2"; else cat "$new" >>"$2"; fi || return 1
+        rm -f "$new"
         # Some bytes are progress.
         if [ "$now" -gt 0 ]; then left=$TRIES; else left=$((left - 1)); fi
         ;;
@@ -375,15 +377,13 @@ with_credential() {
 # Makes the repository, or takes one that an earlier run has begun for the same URL.
 prepare() {
   why="cannot make the repository in $dir"
-  if [ -e "$work/url" ] && [ "$(cat "$work/url")" = "$plain_url" ]; then
-    resumed=yes
-  else
+  if [ "$(cat "$work/url" 2>/dev/null)" != "$plain_url" ]; then
     if [ -n "$bare" ]; then git init -q --bare "--object-format=$format" "$dir"
     else git init -q "--object-format=$format" "$dir"
     fi >/dev/null || return 1
     mkdir -p "$work" && printf '%s' "$plain_url" >"$work/url" || return 1
   fi
-  rm -f "$work/stop"
+  rm -f "$work/stop" "$work"/*.new.*
   # Of another seed are only its parts.
   if [ "$(cat "$work/name" 2>/dev/null)" != "$pack_name" ]; then
     for key in pack idx rev commit_graph; do rm -f "$work/$key" "$work/$key".*; done
@@ -409,13 +409,11 @@ remove_seed_refs() {
 
 take_seed() {
   prepare || return 1
-  ticker=''
   if [ -n "$progress" ]; then
     show_progress &
     ticker=$!
   fi
   # The seed's HEAD can be old. This needs no object, and so runs during the download.
-  asking=''
   if [ -z "$into" ]; then
     with_credential ls-remote --symref "$url" HEAD >"$work/head" 2>/dev/null &
     asking=$!
@@ -501,11 +499,17 @@ finish() {
   fetch_rest && set_head || return 1
   remove_seed_refs || return 1
   rm -rf "$work"
+  trap 'say "interrupted. Run git checkout -f HEAD in $dir to go on"; exit 130' INT TERM
   if [ -n "$checkout" ] && in_repo rev-parse -q --verify HEAD >/dev/null; then
     checked=-q
     [ -z "$progress" ] || checked=--progress
     git -C "$dir" checkout "$checked" -f HEAD -- || exit
   fi
+}
+
+# Ends what runs next to the script: a shell lets it ignore the signals of a terminal.
+end_jobs() {
+  for job in $jobs $ticker $asking; do kill "$job" 2>/dev/null; done
 }
 
 # --- Main -----------------------------------------------------------------------------------------------------------------
@@ -551,18 +555,21 @@ case $url in
   http://?*/?* | https://?*/?*) ;;
   *) all_known='' ;;
 esac
+# Settings by which git clone makes another repository than this script.
+if [ -n "${GIT_DIR:-}${GIT_WORK_TREE:-}" ] || git config clone.defaultRemoteName >/dev/null; then all_known=''; fi
 [ -n "$all_known" ] || plain "$@"
 command -v curl >/dev/null 2>&1 || { why="there is no curl"; plain "$@"; }
 [ -n "$dir" ] || dir=$(default_dir)
 if [ -n "$bare" ]; then git_dir=$dir; else git_dir=$dir/.git; fi
 objects=$git_dir/objects work=$git_dir/svc-seed
-# git says it best.
-if [ ! -e "$work/url" ] && [ -n "$(ls -A "$dir" 2>/dev/null)" ]; then plain "$@"; fi
+# git says it best. After an interruption nothing but .git is there.
+there=$(ls -A "$dir" 2>/dev/null)
+if [ -n "$there" ] && { [ ! -e "$work/url" ] || { [ -z "$bare" ] && [ "$there" != .git ]; }; }; then plain "$@"; fi
 was_there=''
 [ ! -d "$dir" ] || [ -e "$work/url" ] || was_there=yes
 manifest=$(mktemp) || plain "$@"
 trap 'rm -f "$manifest"' EXIT
-trap 'say "interrupted. Run the same command again to go on"; exit 130' INT TERM
+trap 'end_jobs; say "interrupted. Run the same command again to go on"; exit 130' INT TERM
 [ -n "$quiet" ] || printf "Cloning into '%s' by its seed...\n" "$dir" >&2
 read_url
 if read_manifest && take_seed && finish; then exit 0; fi
