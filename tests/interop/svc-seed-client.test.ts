@@ -179,6 +179,23 @@ describe("svc-seed", { timeout: 600_000 }, () => {
     assert.match(again.stderr, /is a repository already/);
   });
 
+  for (const [args, reason] of [
+    [["--into"], /--into needs a value/],
+    [["--into", "x"], /--into takes a URL/],
+    [["--into", "x", "--depth", "1", "http://h/o/r"], /--into takes a URL/],
+    [["--into", "x", "../r"], /begins with https/],
+    [["--origin-url", "http://h/o/r", "http://h/o/r"], /--origin-url is only for --into/],
+  ] as const) {
+    it(`refuses: ${args.join(" ")}`, async () => {
+      const cwd = newFolder();
+      await mkdir(cwd);
+      const { code, stderr } = await seed(args, { cwd });
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, reason);
+      assert.deepEqual(await readdir(cwd), []);
+    });
+  }
+
   it("before a check-out step a fault leaves the folder as it was", async () => {
     const folder = newFolder();
     await mkdir(folder);

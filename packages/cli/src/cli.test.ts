@@ -138,6 +138,7 @@ describe("parseCommandLine", () => {
     for (const help of ["--help", "-h"]) {
       assert.equal(parseCommandLine(program, ["as-given", help], {}).kind, "help");
     }
+    assert.doesNotMatch(helpText(program, command), /Options of every command/);
   });
 
   it("an option that excludes another one may be given alone", () => {

@@ -46,7 +46,8 @@ function choices({ commands, globalOptions }: CommandTable): Map<string, readonl
   for (const command of commands) {
     const words = command.name.split(" ");
     words.forEach((word, at) => add(words.slice(0, at).join(" "), [word]));
-    const options = { ...command.options, ...globalOptions, ...HELP_OPTION };
+    const globals = command.argumentsAsGiven === true ? {} : globalOptions;
+    const options = { ...command.options, ...globals, ...HELP_OPTION };
     add(command.name, [...fixedWords(command), ...optionWords(options)]);
   }
   return new Map([...after].map(([prefix, words]) => [prefix, [...words]]));

@@ -33,7 +33,7 @@ function commandHelp(program: CommandTable, command: CommandEntry): string {
     command.summary,
     "",
     ...ownLines,
-    ...globalLines(program),
+    ...(command.argumentsAsGiven === true ? [] : globalLines(program)),
   ].join("\n");
 }
 

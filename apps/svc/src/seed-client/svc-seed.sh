@@ -46,6 +46,7 @@ parts=${SVC_SEED_PARTS:-4}
 
 say() { printf 'svc-seed: %s\n' "$*" >&2; }
 note() { [ -n "$quiet" ] || say "$@"; }
+misused() { say "$@"; exit 2; }
 
 # read_arguments ARG ...: sets the variables above. all_known is empty if an option is not ours.
 read_arguments() {
@@ -57,7 +58,11 @@ read_arguments() {
       -n | --no-checkout) checkout='' ;;
       --bare) bare=yes checkout='' ;;
       -b | --branch | --into | --origin-url)
-        if [ $# -lt 2 ]; then all_known=''; return; fi
+        if [ $# -lt 2 ]; then
+          case $1 in --into | --origin-url) misused "$1 needs a value" ;; esac
+          all_known=''
+          return
+        fi
         set_value "$1" "$2"
         shift
         ;;
@@ -542,15 +547,15 @@ into_folder() {
 
 why=''
 read_arguments "$@"
-case $parts in [1-9] | 1[0-6]) ;; *) say "SVC_SEED_PARTS is a number from 1 to 16"; exit 2 ;; esac
+case $parts in [1-9] | 1[0-6]) ;; *) misused "SVC_SEED_PARTS is a number from 1 to 16" ;; esac
 if [ -n "$into" ]; then
   if [ -z "$all_known" ] || [ -z "$url" ] || [ -n "$dir$branch$bare" ]; then
-    say "--into takes a URL, and of the options only --origin-url, --quiet and --progress"
-    exit 2
+    misused "--into takes a URL, and of the options only --origin-url, --quiet and --progress"
   fi
-  case $url in http://* | https://*) ;; *) say "$url: the URL of a repository begins with https:// or http://"; exit 2 ;; esac
+  case $url in http://* | https://*) ;; *) misused "$url: the URL of a repository begins with https:// or http://" ;; esac
   into_folder
 fi
+[ -z "$origin_url" ] || misused "--origin-url is only for --into"
 case $url in
   http://?*/?* | https://?*/?*) ;;
   *) all_known='' ;;
