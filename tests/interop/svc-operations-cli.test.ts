@@ -60,6 +60,9 @@ describe("svc git-credential", () => {
     "credential.useHttpPath=true",
   ];
   const git = (args: readonly string[]): Promise<Finished> => run("git", args, { env: environment });
+  /** Answer of the helper to what git writes to it. */
+  const getCredential = (input: string): Promise<Finished> =>
+    run(SVC_LAUNCHER, ["git-credential", "get"], { env: environment, input });
   const kept = join(".", "cache", "svc", "git-credential.json");
 
   it("stock git clones a private repository with its own token, and uses it again", async () => {
@@ -96,13 +99,9 @@ describe("svc git-credential", () => {
   });
 
   it("answers a Bearer credential to git with the capability, otherwise a password", async () => {
-    const about = `protocol=http\\nhost=${new URL(svc.url).host}\\npath=org/one\\n`;
+    const about = `protocol=http\nhost=${new URL(svc.url).host}\npath=org/one\n`;
     const ask = async (input: string): Promise<string[]> => {
-      const { code, stdout, stderr } = await run(
-        "sh",
-        ["-c", `printf '%b' "$1" | '${SVC_LAUNCHER}' git-credential get`, "sh", input],
-        { env: environment },
-      );
+      const { code, stdout, stderr } = await getCredential(input);
       assert.deepEqual([code, stderr], [0, ""]);
       return stdout.trimEnd().split("\n");
     };
@@ -116,7 +115,7 @@ describe("svc git-credential", () => {
     assert.ok(isLater(expiry), String(expiry));
     const token = password.slice("password=".length);
     // git 2.46 and later sends both; unknown capabilities are ignored.
-    const modern = await ask(`capability[]=authtype\\ncapability[]=state\\n${about}`);
+    const modern = await ask(`capability[]=authtype\ncapability[]=state\n${about}`);
     assert.deepEqual(modern, [
       "capability[]=authtype",
       "authtype=Bearer",
@@ -124,7 +123,7 @@ describe("svc git-credential", () => {
       "ephemeral=1",
       expiry,
     ]);
-    for (const other of ["capability[]=state\\n", "capability[]=authtype\\ncapability[]=\\n"]) {
+    for (const other of ["capability[]=state\n", "capability[]=authtype\ncapability[]=\n"]) {
       assert.equal((await ask(`${other}${about}`))[1], password, other);
     }
     const refs = await fetch(`${svc.url}/org/one/info/refs?service=git-upload-pack`, {
@@ -137,11 +136,8 @@ describe("svc git-credential", () => {
   it("stock git fills a credential with the capability where it can, and without", async () => {
     const about = `protocol=http\nhost=${new URL(svc.url).host}\npath=org/one\n\n`;
     const fill = async (input: string): Promise<string> => {
-      const { code, stdout, stderr } = await run(
-        "sh",
-        ["-c", 'input=$1; shift; printf %s "$input" | git "$@" credential fill', "sh", input, ...helper()],
-        { env: environment },
-      );
+      const filling = [...helper(), "credential", "fill"];
+      const { code, stdout, stderr } = await run("git", filling, { env: environment, input });
       assert.equal(code, 0, stderr);
       return stdout;
     };
@@ -154,13 +150,9 @@ describe("svc git-credential", () => {
   });
 
   it("prints nothing for another host, and says what to set without a repository", async () => {
-    const ask = (input: string): Promise<Finished> =>
-      run("sh", ["-c", `printf '%b' "$1" | '${SVC_LAUNCHER}' git-credential get`, "sh", input], {
-        env: environment,
-      });
-    const other = await ask("protocol=https\\nhost=code.example\\npath=org/one\\n");
+    const other = await getCredential("protocol=https\nhost=code.example\npath=org/one\n");
     assert.deepEqual([other.code, other.stdout, other.stderr], [0, "", ""]);
-    const pathless = await ask(`protocol=http\\nhost=${new URL(svc.url).host}\\n`);
+    const pathless = await getCredential(`protocol=http\nhost=${new URL(svc.url).host}\n`);
     assert.equal(pathless.code, 2);
     assert.match(pathless.stderr, /useHttpPath true/);
     assert.equal(pathless.stdout, "");
