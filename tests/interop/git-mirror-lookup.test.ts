@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { systemClock } from "@devplat/base";
 import { EMPTY_FETCH } from "@devplat/git-protocol";
-import { FileMirrorStorage, IdleDetector, createMirrorSet, type MirrorSet } from "@devplat/git-mirror";
-import { HOST, ID } from "./git-mirror-open.ts";
+import { IdleDetector, createMirrorSet, type MirrorSet } from "@devplat/git-mirror";
+import { ID, openStorage } from "./git-mirror-open.ts";
 import { startMirrorStand, type MirrorStand } from "./git-mirror-stand.ts";
 
 const UNKNOWN = "1".repeat(40);
@@ -26,17 +26,9 @@ describe("a mirror set of one filled mirror", () => {
   before(async () => {
     stand = await startMirrorStand({ steps: 3 });
     const { root, threads } = stand;
-    const origin = { key: "svc.hosturl", url: HOST };
     const clock = systemClock;
     set = createMirrorSet({
-      storage: new FileMirrorStorage({
-        root,
-        otherFolders: [],
-        origin,
-        threads,
-        detectCollisions: false,
-        clock,
-      }),
+      storage: openStorage({ root, threads }),
       threads,
       clock,
       idle: new IdleDetector({ clock, idleMs: 0 }),

@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from "@devplat/base";
 import { FileMirrorStorage, createMirror, type Mirror, type MirrorThreads } from "@devplat/git-mirror";
 
-export const HOST = "https://code.example";
+const HOST = "https://code.example";
 /** The repository of a mirror stand. */
 export const ID = { owner: "org", name: "store", key: "org/store" };
 /** Folder of its mirror, below the folder of the storage. */
@@ -13,19 +13,18 @@ export interface MirrorOptions {
   readonly clock?: Clock;
 }
 
-/** Opens the mirror of {@link ID}, as one process of several would. */
-export function openMirror({ root, threads, clock = systemClock }: MirrorOptions): Mirror {
+/** The storage with the mirror of {@link ID}. */
+export function openStorage({ root, threads, clock = systemClock }: MirrorOptions): FileMirrorStorage {
   const origin = { key: "svc.hosturl", url: HOST };
-  const storage = new FileMirrorStorage({
-    root,
-    otherFolders: [],
-    origin,
-    threads,
-    detectCollisions: false,
-    clock,
-  });
+  const parts = { root, otherFolders: [], origin, threads, detectCollisions: false, clock };
+  return new FileMirrorStorage(parts);
+}
+
+/** Opens the mirror of {@link ID}, as one process of several would. */
+export function openMirror(options: MirrorOptions): Mirror {
+  const { threads } = options;
   return createMirror({
-    storage: storage.repository(ID),
+    storage: openStorage(options).repository(ID),
     threads,
     onDamagedIndex: () => undefined,
     onChanged: () => undefined,

@@ -1,14 +1,11 @@
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { hash } from "node:crypto";
+import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { systemClock } from "@devplat/base";
-import { FileMirrorStorage } from "@devplat/git-mirror";
 import { git, loopSeconds, run, testSeed } from "@devplat/testkit";
 import { randomFrom } from "@devplat/testkit/random";
-import { HOST, ID } from "./git-mirror-open.ts";
+import { ID, openStorage } from "./git-mirror-open.ts";
 import { startMirrorStand } from "./git-mirror-stand.ts";
 import { runAndKill } from "./run-and-kill.ts";
 
@@ -17,20 +14,12 @@ const MIN_KILLS = 8;
 const SHARE = 0.01;
 const CHILD = join(import.meta.dirname, "git-mirror-seed-kill-child.ts");
 
-async function sha256Of(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-  return hash.digest("hex");
-}
-
 describe("a mirror whose process is killed while it makes a seed", () => {
   it("has only whole seeds after kill -9, and the next one is made", async () => {
     const random = randomFrom(testSeed());
     const stand = await startMirrorStand({ steps: 4 });
     const { threads, root, path, steps } = stand;
-    const origin = { key: "svc.hosturl", url: HOST };
-    const parts = { root, otherFolders: [], origin, threads, detectCollisions: false, clock: systemClock };
-    const storage = new FileMirrorStorage(parts).repository(ID);
+    const storage = openStorage({ root, threads }).repository(ID);
     const mirror = stand.open();
     for (const step of steps) await stand.fill(mirror, step);
     mirror.close();
@@ -48,7 +37,7 @@ describe("a mirror whose process is killed while it makes a seed", () => {
           assert.ok(oids.includes(tips[0] ?? ""));
           for (const [kind, { size, sha256 }] of Object.entries(files)) {
             const file = join(path, "seeds", name, `${name}.${kind}`);
-            assert.equal(await sha256Of(file), sha256, `${kind} of ${size} bytes`);
+            assert.equal(hash("sha256", await readFile(file)), sha256, `${kind} of ${size} bytes`);
           }
         }
         const fsck = await run("git", ["-C", path, "fsck", "--full", "--strict"]);
