@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, afterEach, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { git, gitEnvironment, repositories, run, until } from "@devplat/testkit";
+import { git, gitEnvironment, gitSettings, repositories, run, until } from "@devplat/testkit";
 import { basic, startStand, type Stand } from "./svc-git-stand.ts";
 import {
   SCRIPT,
@@ -198,11 +198,8 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
   });
 
   describe("a private repository", () => {
-    const withHelper = (script: string): NodeJS.ProcessEnv => ({
-      GIT_CONFIG_COUNT: "1",
-      GIT_CONFIG_KEY_0: "credential.helper",
-      GIT_CONFIG_VALUE_0: `!f() { echo "$1" >>"$CALLS"; ${script}; }; f`,
-    });
+    const withHelper = (script: string): NodeJS.ProcessEnv =>
+      gitSettings({ "credential.helper": `!f() { echo "$1" >>"$CALLS"; ${script}; }; f` });
     const answer = (password: string): string =>
       `test "$1" != get || printf 'username=x\\npassword=${password}\\n'`;
 

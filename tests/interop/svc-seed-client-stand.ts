@@ -19,8 +19,8 @@ export async function runSeedClient(
   { shell = ["sh"], env = {}, cwd }: SeedClientOptions = {},
 ): Promise<Finished> {
   const [command = "", ...more] = [...shell, SCRIPT, ...args];
-  const all = { ...gitEnvironment(), GIT_TERMINAL_PROMPT: "0", ...env };
-  return run(command, more, { env: all, timeoutMs: 120_000, ...(cwd === undefined ? {} : { cwd }) });
+  const cwdOption = cwd === undefined ? {} : { cwd };
+  return run(command, more, { env: gitEnvironment(env), timeoutMs: 120_000, ...cwdOption });
 }
 
 /** The fault of one response. */

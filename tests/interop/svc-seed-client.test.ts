@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { git, gitEnvironment, repositories, run, type Finished } from "@devplat/testkit";
+import { git, gitEnvironment, gitSettings, repositories, run, type Finished } from "@devplat/testkit";
 import { startStand, type Stand } from "./svc-git-stand.ts";
 import { runSeedClient as seed } from "./svc-seed-client-stand.ts";
 import { makeSeed } from "./svc-seed-stand.ts";
@@ -75,11 +75,7 @@ describe("svc-seed", { timeout: 600_000 }, () => {
   }
 
   it("a URL that git rewrites by insteadOf is rewritten", async () => {
-    const env = {
-      GIT_CONFIG_COUNT: "1",
-      GIT_CONFIG_KEY_0: `url.${stand.url}/.insteadOf`,
-      GIT_CONFIG_VALUE_0: "https://code-host.invalid/",
-    };
+    const env = gitSettings({ [`url.${stand.url}/.insteadOf`]: "https://code-host.invalid/" });
     const folder = newFolder();
     const { code, stderr } = await seed(["https://code-host.invalid/org/r", folder], { env });
     assert.equal(code, 0, stderr);
@@ -88,10 +84,7 @@ describe("svc-seed", { timeout: 600_000 }, () => {
   });
 
   for (const [name, env] of [
-    [
-      "clone.defaultRemoteName",
-      { GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "clone.defaultRemoteName", GIT_CONFIG_VALUE_0: "up" },
-    ],
+    ["clone.defaultRemoteName", gitSettings({ "clone.defaultRemoteName": "up" })],
     ["GIT_WORK_TREE", { GIT_WORK_TREE: "elsewhere" }],
   ] as const) {
     it(`with ${name} git clone does all the work`, async () => {
@@ -122,7 +115,7 @@ describe("svc-seed", { timeout: 600_000 }, () => {
   });
 
   it("with fsckObjects git looks into each object, and refuses what it would refuse", async () => {
-    const env = { GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "fetch.fsckObjects", GIT_CONFIG_VALUE_0: "true" };
+    const env = gitSettings({ "fetch.fsckObjects": "true" });
     const good = newFolder();
     const taken = await seed([url(), good], { env });
     assert.equal(taken.code, 0, taken.stderr);
@@ -211,21 +204,13 @@ async function badTree(dir: string): Promise<void> {
   await repositories.linear(dir, { commits: 3 });
   const blob = await git(["-C", dir, "rev-parse", "main^{tree}"]);
   const entry = Buffer.concat([Buffer.from("40000 .git\0"), Buffer.from(blob, "hex")]);
-  const made = await run("git", ["-C", dir, "hash-object", "-t", "tree", "-w", "--stdin", "--literally"], {
+  const tree = await git(["-C", dir, "hash-object", "-t", "tree", "-w", "--stdin", "--literally"], {
     input: entry,
   });
   // A seed has no branch that moved within a week.
   const date = "2020-01-01T00:00:00Z";
-  const commit = await run("git", ["-C", dir, "commit-tree", "-p", "main", "-m", "bad", made.stdout.trim()], {
-    env: {
-      ...gitEnvironment(),
-      GIT_AUTHOR_NAME: "A",
-      GIT_AUTHOR_EMAIL: "a@example.com",
-      GIT_AUTHOR_DATE: date,
-      GIT_COMMITTER_NAME: "A",
-      GIT_COMMITTER_EMAIL: "a@example.com",
-      GIT_COMMITTER_DATE: date,
-    },
+  const commit = await git(["-C", dir, "commit-tree", "-p", "main", "-m", "bad", tree], {
+    env: gitEnvironment({ GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date }),
   });
-  await git(["-C", dir, "update-ref", "refs/heads/bad", commit.stdout.trim()]);
+  await git(["-C", dir, "update-ref", "refs/heads/bad", commit]);
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmod, readdir, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { git, repositories, run } from "@devplat/testkit";
+import { git, gitEnvironment, repositories, run } from "@devplat/testkit";
 import { startStand, type Stand } from "./svc-git-stand.ts";
 import {
   FILES,
@@ -129,11 +129,10 @@ describe("GET svc/seed", { timeout: 300_000 }, () => {
     await git(["-C", path, "branch", "old", "main~1"]);
     const tree = await git(["-C", path, "rev-parse", "main^{tree}"]);
     const now = `${Math.floor(Date.now() / 1000)} +0000`;
-    const identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"];
-    const made = await run("git", [...identity, "-C", path, "commit-tree", "-p", "main", "-m", "new", tree], {
-      env: { ...process.env, GIT_COMMITTER_DATE: now, GIT_AUTHOR_DATE: now },
+    const made = await git(["-C", path, "commit-tree", "-p", "main", "-m", "new", tree], {
+      env: gitEnvironment({ GIT_COMMITTER_DATE: now, GIT_AUTHOR_DATE: now }),
     });
-    await git(["-C", path, "update-ref", "refs/heads/new", made.stdout.trim()]);
+    await git(["-C", path, "update-ref", "refs/heads/new", made]);
     const manifest = await makeSeed(stand, "org/young");
     assert.deepEqual(
       Object.keys(manifest.refs).filter((name) => name.startsWith("refs/heads/")),
@@ -141,7 +140,7 @@ describe("GET svc/seed", { timeout: 300_000 }, () => {
     );
     const { folder, fetched } = await cloneBySeed(stand, "org/young", manifest);
     assert.match(fetched.stderr, /> want(?:-ref)? /);
-    assert.equal(await git(["-C", folder, "rev-parse", "new"]), made.stdout.trim());
+    assert.equal(await git(["-C", folder, "rev-parse", "new"]), made);
   });
 
   it("names no more than the tips that no other tip reaches", async () => {

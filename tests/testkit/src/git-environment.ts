@@ -20,3 +20,13 @@ export function gitEnvironment(extra: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv
     ...extra,
   };
 }
+
+/** Variables that give git these settings of its configuration, by key (git-config(1), "GIT_CONFIG_COUNT"). */
+export function gitSettings(settings: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  const entries = Object.entries(settings);
+  const variables = entries.flatMap(([key, value], at) => [
+    [`GIT_CONFIG_KEY_${at}`, key],
+    [`GIT_CONFIG_VALUE_${at}`, value],
+  ]);
+  return { ...Object.fromEntries(variables), GIT_CONFIG_COUNT: String(entries.length) };
+}

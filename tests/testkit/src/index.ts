@@ -1,5 +1,5 @@
 export { TestkitError, type TestkitErrorCode } from "./errors.ts";
-export { gitEnvironment } from "./git-environment.ts";
+export { gitEnvironment, gitSettings } from "./git-environment.ts";
 export { git, run, spawnGroup, type Finished, type RunOptions } from "./process.ts";
 export { tempFolder, type TempFolder } from "./temp-folder.ts";
 export { freePort } from "./free-port.ts";

@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { signalGroup } from "@devplat/base/process-signal";
-import { gitEnvironment } from "../git-environment.ts";
+import { gitEnvironment, gitSettings } from "../git-environment.ts";
 import { spawnGroup } from "../process.ts";
 import { TestkitError } from "../errors.ts";
 
@@ -106,19 +106,8 @@ function parseHeader(text: string): { status: number; headers: Record<string, st
 
 function cgiEnvironment(options: CgiRequest): NodeJS.ProcessEnv {
   const { headers, method } = options.request;
-  const entries = Object.entries({
-    ...SERVER_CONFIG,
-    "uploadpack.allowRefInWant": String(options.refInWant),
-  });
-  const config = Object.fromEntries(
-    entries.flatMap(([name, value], at) => [
-      [`GIT_CONFIG_KEY_${at}`, name],
-      [`GIT_CONFIG_VALUE_${at}`, value],
-    ]),
-  );
   return gitEnvironment({
-    ...config,
-    GIT_CONFIG_COUNT: String(entries.length),
+    ...gitSettings({ ...SERVER_CONFIG, "uploadpack.allowRefInWant": String(options.refInWant) }),
     GIT_PROJECT_ROOT: options.root,
     GIT_HTTP_EXPORT_ALL: "1",
     PATH_INFO: options.pathInfo,
