@@ -16,6 +16,7 @@ import {
   type Svc,
   type TempFolder,
 } from "@devplat/testkit";
+import { SCRIPT } from "./svc-seed-client-stand.ts";
 
 describe("svc clone", { timeout: 300_000 }, () => {
   let codeHost: CodeHost;
@@ -27,11 +28,8 @@ describe("svc clone", { timeout: 300_000 }, () => {
     svc = await startSvc({ codeHost });
     folder = await tempFolder("svc-clone");
     await svc.addCachedRepository("org", "r");
-    await until(async () => {
-      await git(["ls-remote", "-q", url()]);
-      await run("git", ["clone", "-q", "--bare", url(), join(folder.path, `fill-${Math.random()}`)]);
-      return (await fetch(`${url()}.git/svc/seed`)).status === 200;
-    });
+    await git(["clone", "-q", "--bare", url(), at("fill")]);
+    await until(async () => (await fetch(`${url()}.git/svc/seed`)).status === 200);
   });
   after(async () => {
     await svc?.stop();
@@ -82,8 +80,7 @@ describe("svc clone", { timeout: 300_000 }, () => {
       const served = await fetch(`${svc.url}/static/svc-seed`);
       assert.match(served.headers.get("content-type") ?? "", /^text\/x-shellscript/);
       const script = await served.text();
-      const source = join(import.meta.dirname, "../../apps/svc/src/seed-client/svc-seed.sh");
-      assert.equal(script, await readFile(source, "utf8"));
+      assert.equal(script, await readFile(SCRIPT, "utf8"));
       const made = await run("sh", ["-s", "--", url(), at("by-script")], { env, input: script });
       assert.equal(made.code, 0, made.stderr);
       return at("by-script");

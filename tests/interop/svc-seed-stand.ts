@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { git, type Finished } from "@devplat/testkit";
@@ -41,15 +41,25 @@ export function manifestOf(answer: Answer): Manifest {
   return JSON.parse(answer.text) as Manifest;
 }
 
+/** Options with which git sends the credential of these headers. */
+function credentialOf({ Authorization: credential }: Headers): string[] {
+  return credential === undefined ? [] : ["-c", `http.extraHeader=Authorization: ${credential}`];
+}
+
 /** Fills the mirror by a clone and asks for the seed until there is one. */
 export async function makeSeed(stand: Stand, repository: string, headers: Headers = {}): Promise<Manifest> {
   const first = await askSeed(stand, repository, headers);
   assert.equal(first.status, 404, first.text);
   assert.ok(Number(first.headers["retry-after"]) > 0);
-  const credential = headers["Authorization"];
-  const config = credential === undefined ? [] : ["-c", `http.extraHeader=Authorization: ${credential}`];
   const folder = stand.folder(`filler-${performance.now()}`);
-  const filled = await stand.git([...config, "clone", "-q", "--bare", `${stand.url}/${repository}`, folder]);
+  const filled = await stand.git([
+    ...credentialOf(headers),
+    "clone",
+    "-q",
+    "--bare",
+    `${stand.url}/${repository}`,
+    folder,
+  ]);
   assert.equal(filled.code, 0, filled.stderr);
   // The end of the fill makes the seed.
   await stand.cache.settled();
@@ -72,17 +82,15 @@ export async function cloneBySeed(
     const { status, body } = await askFile(stand, repository, name, headers);
     assert.equal(status, 200);
     assert.equal(body.length, size);
-    assert.equal(createHash("sha256").update(body).digest("hex"), sha256);
+    assert.equal(hash("sha256", body), sha256);
     const target = key === "commit_graph" ? join("info", "commit-graph") : join("pack", name);
     await writeFile(join(folder, "objects", target), body);
   }
   if (head !== null) await git(["-C", folder, "symbolic-ref", "HEAD", head]);
   for (const [name, oid] of Object.entries(refs)) await git(["-C", folder, "update-ref", name, oid]);
-  const credential = headers["Authorization"];
-  const config = credential === undefined ? [] : ["-c", `http.extraHeader=Authorization: ${credential}`];
   const fetched = await stand.git(
     [
-      ...config,
+      ...credentialOf(headers),
       "-C",
       folder,
       "fetch",
