@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import type { GitAction } from "../../apps/svc/src/scopes/required-permissions.ts";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
@@ -315,6 +316,16 @@ export function command(
     ...(args.length > 0 ? [DELIM_PKT, ...args.map((text) => encodePktLine(`${text}\n`))] : []),
     FLUSH_PKT,
   ]);
+}
+
+/** The response of stock git to these bytes. */
+export async function gitServes(path: string, body: Buffer): Promise<Buffer> {
+  const served = await run("git", ["upload-pack", "--stateless-rpc", path], {
+    env: gitEnvironment({ GIT_PROTOCOL: "version=2" }),
+    input: body,
+  });
+  assert.equal(served.code, 0, served.stderr);
+  return served.stdoutBytes;
 }
 
 export const basic = (token: string): string => `Basic ${Buffer.from(`user:${token}`).toString("base64")}`;

@@ -3,8 +3,8 @@ import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { FetchResponseWalker } from "@devplat/git-protocol";
-import { git, gitEnvironment, run } from "@devplat/testkit";
-import { command, startStand, type Stand } from "./svc-git-stand.ts";
+import { git } from "@devplat/testkit";
+import { command, gitServes, startStand, type Stand } from "./svc-git-stand.ts";
 
 const BLOBS = 200_000;
 /** `git backfill` fetches blobs in batches of so many (git: builtin/backfill.c, min_batch_size). */
@@ -90,12 +90,7 @@ describe("200,000 distinct wants of a caller that is authorized", { timeout: 900
 
   it("get the answers of git upload-pack, from the code host and from the mirror", async (t) => {
     const body = command("fetch", ["no-progress", ...blobs.map((oid) => `want ${oid}`), "done"]);
-    const served = await run("git", ["upload-pack", "--stateless-rpc", path], {
-      env: { ...gitEnvironment(), GIT_PROTOCOL: "version=2" },
-      input: body,
-    });
-    assert.equal(served.code, 0, served.stderr);
-    const expected = await objectsOf(served.stdoutBytes, "direct");
+    const expected = await objectsOf(await gitServes(path, body), "direct");
     assert.equal(expected.split("\n").length, BLOBS);
     for (const [name, state] of [
       ["cold", "miss"],

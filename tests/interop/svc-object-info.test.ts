@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { git, gitEnvironment, run } from "@devplat/testkit";
-import { basic, command, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
+import { git } from "@devplat/testkit";
+import { basic, command, gitServes, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
 
 const AUTH = { Authorization: basic("alice-token") };
 const HIT = 'svc_cache_request_total{owner="org",repo="r",result="hit"}';
@@ -34,15 +34,6 @@ describe("object-info", { timeout: 180_000 }, () => {
 
   const post = (body: Buffer, headers: Record<string, string> = AUTH): Promise<Answer> =>
     stand.post("org/r", body, headers);
-  /** The response of stock git to the same bytes. */
-  const direct = async (body: Buffer): Promise<Buffer> => {
-    const served = await run("git", ["upload-pack", "--stateless-rpc", path], {
-      env: { ...gitEnvironment(), GIT_PROTOCOL: "version=2" },
-      input: body,
-    });
-    assert.equal(served.code, 0, served.stderr);
-    return served.stdoutBytes;
-  };
   const asked = (): number => stand.upstream("object-info");
 
   it("of every object is answered from the mirror as git upload-pack does [svc 1.26]", async () => {
@@ -54,7 +45,7 @@ describe("object-info", { timeout: 180_000 }, () => {
     assert.equal(answer.headers["x-svc-cache"], "hit");
     assert.equal(asked(), 0);
     assert.equal((await stand.metric(HIT)) - hits, 1);
-    assert.ok(answer.body.equals(await direct(body)));
+    assert.ok(answer.body.equals(await gitServes(path, body)));
     assert.ok(objects.length > 10);
     for (const line of objects) assert.ok(answer.text.includes(line), line);
   });
@@ -67,7 +58,7 @@ describe("object-info", { timeout: 180_000 }, () => {
       const answer = await post(body);
       assert.equal(answer.headers["x-svc-cache"], "miss");
       assert.equal(asked(), 1);
-      assert.ok(answer.body.equals(await direct(body)));
+      assert.ok(answer.body.equals(await gitServes(path, body)));
     }
   });
 
