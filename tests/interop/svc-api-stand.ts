@@ -6,7 +6,7 @@ export const STORED = "ghu_the-stored-credential";
 export interface ApiStand {
   readonly codeHost: CodeHost;
   readonly svc: Svc;
-  /** Where the same service listens on a unix socket, for programs that can be pointed at one. */
+  /** Token of the session of `alice`, who is an admin. */
   readonly session: string;
   /** Mints a proxy token. */
   mint(scopes: string, repositories?: readonly string[]): Promise<string>;
@@ -29,12 +29,7 @@ export async function startApiStand(env: Record<string, string> = {}): Promise<A
   const folder = await tempFolder("svc-api");
   const svc = await startSvc({ codeHost, env: { SVC_CACHE_ENABLED: "false", ...env } });
   const json = { "content-type": "application/json" };
-  const login = await fetch(`${svc.url}/auth/test-login`, {
-    method: "POST",
-    headers: json,
-    body: JSON.stringify({ username: "alice", role: "admin", host_token: STORED }),
-  });
-  const { session_token: session } = (await login.json()) as { session_token: string };
+  const session = await svc.signIn({ username: "alice", role: "admin", host_token: STORED });
   const ask: ApiStand["ask"] = async (token, method, path, options = {}) =>
     fetch(svc.url + path, {
       method,
@@ -46,16 +41,7 @@ export async function startApiStand(env: Record<string, string> = {}): Promise<A
     codeHost,
     svc,
     session,
-    async mint(scopes, repositories = ["acme/widgets"]) {
-      const answer = await fetch(`${svc.url}/api/tokens`, {
-        method: "POST",
-        headers: { ...json, authorization: `Bearer ${session}` },
-        body: JSON.stringify({ repositories, scopes, duration: "1h" }),
-      });
-      const { token, detail } = (await answer.json()) as { token?: string; detail?: string };
-      if (token === undefined) throw new Error(detail);
-      return token;
-    },
+    mint: (scopes, repositories = ["acme/widgets"]) => svc.mintToken(session, { repositories, scopes }),
     ask,
     graphql: async (token, query, variables) =>
       ask(token, "POST", "/api/graphql", { headers: json, body: JSON.stringify({ query, variables }) }),

@@ -35,14 +35,8 @@ describe("refusals of info/refs", { timeout: 120_000 }, () => {
     await host?.stop();
   });
 
-  const mint = async (limits: object = {}): Promise<string> => {
-    const answer = await fetch(`${svc.url}/api/tokens`, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${admin}` },
-      body: JSON.stringify({ repository: "org/r", scopes: "contents:read", duration: "1h", ...limits }),
-    });
-    return String(((await answer.json()) as { token?: string }).token);
-  };
+  const mint = (limits: object = {}): Promise<string> =>
+    svc.mintToken(admin, { repository: "org/r", scopes: "contents:read", ...limits });
   const withToken = (token: string): string => svc.url.replace("://", `://x-access-token:${token}@`);
   const lsRemote = (url: string): Promise<Finished> =>
     run("git", ["ls-remote", url], { env: gitEnvironment(), timeoutMs: 60_000 });

@@ -50,13 +50,9 @@ async function reload(text: string): Promise<void> {
 }
 
 it("a login removed from login.allowed_users is out until a reload adds it again [svc 8.8]", async () => {
-  const bearer = { authorization: `Bearer ${await signInAtHost(svc.url)}` };
-  const minted = await fetch(`${svc.url}/api/tokens`, {
-    method: "POST",
-    headers: { ...bearer, "content-type": "application/json" },
-    body: JSON.stringify({ repository: "acme/widgets", scopes: "contents:read", duration: "1h" }),
-  });
-  const { token } = (await minted.json()) as { token: string };
+  const signedIn = await signInAtHost(svc.url);
+  const bearer = { authorization: `Bearer ${signedIn}` };
+  const token = await svc.mintToken(signedIn, { repository: "acme/widgets", scopes: "contents:read" });
   const statuses = async (): Promise<number[]> => {
     const session = await fetch(`${svc.url}/api/session`, { headers: bearer });
     const git = await fetch(`${svc.url}/acme/widgets.git/info/refs?service=git-upload-pack`, {

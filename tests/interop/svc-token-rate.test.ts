@@ -45,19 +45,12 @@ function suite(name: string, environment: () => Promise<Record<string, string>>)
       await host?.stop();
     });
 
-    const mint = async (): Promise<string> => {
-      const answer = await fetch(`${one.url}/api/tokens`, {
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${admin}` },
-        body: JSON.stringify({
-          repository: "acme/widgets",
-          scopes: "metadata:read",
-          duration: "1h",
-          requests_per_minute: LIMIT,
-        }),
+    const mint = (): Promise<string> =>
+      one.mintToken(admin, {
+        repository: "acme/widgets",
+        scopes: "metadata:read",
+        requests_per_minute: LIMIT,
       });
-      return String(((await answer.json()) as { token?: string }).token);
-    };
     const ask = async (svc: Svc, token: string): Promise<Response> => {
       const answer = await fetch(`${svc.url}/api/v3/rate_limit`, {
         headers: { authorization: `Bearer ${token}` },

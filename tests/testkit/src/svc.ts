@@ -51,6 +51,8 @@ export interface Svc {
   logged(text: RegExp): Promise<void>;
   /** A session's token, by development mode's login. Default: of `ada`, who is an admin. */
   signIn(login?: TestLogin): Promise<string>;
+  /** A token of this service, valid for an hour, for what `asked` says (`POST /api/tokens`). */
+  mintToken(session: string, asked: Readonly<Record<string, unknown>>): Promise<string>;
   /** Puts a repository on the list of those that are cached. */
   addCachedRepository(owner: string, name: string): Promise<void>;
   /** SIGTERM; resolves with the exit code. Removes the data folder if it made it. */
@@ -104,7 +106,8 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
   });
   const post = async (path: string, body: unknown, token?: string): Promise<Record<string, unknown>> => {
     const answer = await sendJson(url + path, { method: "POST", token, body });
-    if (!answer.ok) throw TestkitError.failed("svc", `${path} answered ${answer.status}`);
+    if (!answer.ok)
+      throw TestkitError.failed("svc", `${path} answered ${answer.status}: ${await answer.text()}`);
     return (await answer.json()) as Record<string, unknown>;
   };
   const signIn = async (login: TestLogin = { username: "ada", role: "admin" }): Promise<string> =>
@@ -124,6 +127,8 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
       }
     },
     signIn,
+    mintToken: async (session, asked) =>
+      String((await post("/api/tokens", { duration: "1h", ...asked }, session))["token"]),
     async addCachedRepository(owner, name) {
       await post("/api/cached-repos", { owner, name }, await signIn());
     },
