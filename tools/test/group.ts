@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Tally } from "./counter.ts";
 import type { Group } from "./files.ts";
-import type { FileSeconds } from "./slowest.ts";
+import type { FileSeconds } from "./file-seconds.ts";
 
 /**
  * A group that takes longer hangs: in one process none takes more than five minutes alone, and 25 were seen next to the isolated group,
@@ -68,7 +68,7 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
         "--test-reporter-destination=stderr",
         `--test-reporter=${pathToFileURL(join(import.meta.dirname, "running.ts")).href}`,
         "--test-reporter-destination=stderr",
-        `--test-reporter=${pathToFileURL(join(import.meta.dirname, "slowest.ts")).href}`,
+        `--test-reporter=${pathToFileURL(join(import.meta.dirname, "file-seconds.ts")).href}`,
         "--test-reporter-destination=stderr",
         ...group.files,
       ],

@@ -16,9 +16,9 @@ import { isConfigFault } from "../status/status-without-config.ts";
 import { serviceSockets } from "./service-sockets.ts";
 import { printChanges, printState } from "./service-text.ts";
 
-/** A daemon that has said that it is ready answers immediately. In milliseconds. */
-const ANSWER_TIMEOUT_MS = 10_000;
-const ANSWER_WAIT_MS = 200;
+/** For a daemon that is starting, and for the first answer of one that is ready, which comes immediately. In milliseconds. */
+const DAEMON_LIMIT_MS = 10_000;
+const POLL_MS = 200;
 
 /** Makes the daemon a service of the user, and starts it. */
 export const install: RunCommand = async (invocation) => {
@@ -146,7 +146,7 @@ async function refuseOtherDaemon(host: Host, service: Service): Promise<ServiceS
       return { state: now, daemon: running, isOther: isUnknown, isStarting };
     },
     (seen) => !seen.isStarting,
-    { limitMs: ANSWER_TIMEOUT_MS, intervalMs: ANSWER_WAIT_MS, clock: host.clock },
+    { limitMs: DAEMON_LIMIT_MS, intervalMs: POLL_MS, clock: host.clock },
   );
   if (!isOther) return state;
   throw serviceRefused(
@@ -172,7 +172,7 @@ async function workingState(host: Host, loaded: LoadedConfig, service: Service):
       return { state: now, answers: isAnswered, daemon: running, works: isOwn };
     },
     (seen) => seen.works,
-    { limitMs: ANSWER_TIMEOUT_MS, intervalMs: ANSWER_WAIT_MS, clock: host.clock },
+    { limitMs: DAEMON_LIMIT_MS, intervalMs: POLL_MS, clock: host.clock },
   );
   if (!works) throw notWorking(state, answers, daemon?.pid);
   return state;

@@ -8,7 +8,7 @@ export type FileSeconds = Readonly<Record<string, number>>;
  * A reporter for node:test that keeps {@link FileSeconds} as JSON in the file named by TEST_SECONDS. It is written again after each
  * test that no suite contains: a group that is ended at its limit has shown where its time went.
  */
-export default async function* slowest(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+export default async function* fileSeconds(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const path = process.env["TEST_SECONDS"];
   const seconds: Record<string, number> = {};
   for await (const { type, data } of source) {
