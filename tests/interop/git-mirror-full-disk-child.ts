@@ -8,7 +8,7 @@ import { appendFile, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
 import { createMirrorThreads } from "@devplat/git-mirror";
-import { FOLDER, openMirror } from "./git-mirror-open.ts";
+import { FOLDER, ID, openMirror, openStorage } from "./git-mirror-open.ts";
 
 /** State of the store at one moment. */
 export interface Moment {
@@ -83,8 +83,15 @@ const locked = await moment(await fillFrom(full.at + 1));
 await rm(rest);
 const merging = await store.repack({ pruneAfterMs: Infinity, minPacks: 2 }).then(() => undefined, systemCode);
 const merged = await moment(merging);
+const shown = { refs: [], head: steps[full.at]?.[0] ?? "", headRef: "refs/heads/main", youngSince: 0 };
+const making = await store.makeSeed({ shown, always: true }).then(() => undefined, systemCode);
+const seeds = openStorage({ root: folder, threads }).repository(ID);
+const unmade = { ...(await moment(making)), seeds: (await seeds.seeds()).length };
 await rm(ballast);
+await store.makeSeed({ shown, always: true });
+const [seed] = await seeds.seeds();
+const sound = seed === undefined ? [] : Object.keys(await seeds.checkSeed(seed));
 const after = await moment(await fillFrom(full.at + 1));
 store.close();
 await threads.close();
-process.stdout.write(JSON.stringify({ full, locked, merged, after }));
+process.stdout.write(JSON.stringify({ full, locked, merged, unmade, sound, after }));

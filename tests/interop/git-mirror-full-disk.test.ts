@@ -13,7 +13,10 @@ const BALLAST_BYTES = DISK_BYTES - 1.4 * 2 ** 20;
 
 describe("a store on a disk that is full", () => {
   let folder: TempFolder;
-  let said: Record<"full" | "locked" | "merged" | "after", Moment>;
+  let said: Record<"full" | "locked" | "merged" | "after", Moment> & {
+    readonly unmade: Moment & { readonly seeds: number };
+    readonly sound: readonly string[];
+  };
   const steps: [string, string][] = [];
 
   before(async () => {
@@ -57,6 +60,16 @@ describe("a store on a disk that is full", () => {
     const { clean, at, served, leftovers } = said.merged;
     assert.equal(at, said.full.at);
     assert.deepEqual({ clean, served, leftovers }, { clean: true, served: true, leftovers: [] });
+  });
+
+  it("a seed that finds no room leaves no files, and is made when there is room", () => {
+    const { code, clean, served, leftovers, seeds } = said.unmade;
+    assert.equal(code, "ENOSPC");
+    assert.deepEqual(
+      { clean, served, leftovers, seeds },
+      { clean: true, served: true, leftovers: [], seeds: 0 },
+    );
+    assert.deepEqual(said.sound, ["pack", "idx", "rev", "graph"]);
   });
 
   it("continues when there is room again", () => {

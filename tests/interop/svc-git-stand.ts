@@ -199,6 +199,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     ...(options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs }),
     maxTotalBytes: (options.maxTotalMb ?? Infinity) * MEGABYTE,
     dropUnusedAfterMs: options.dropUnusedAfterMs ?? Infinity,
+    strictLsRefs: options.strictLsRefs ?? false,
     objectTier: options.objectTier,
     warming:
       options.serviceToken === undefined

@@ -106,9 +106,16 @@ describe("GET svc/seed", { timeout: 300_000 }, () => {
 
     it("are counted as bytes of seeds, and logged as hits", async () => {
       const earlier = await stand.metric('svc_cache_bytes_total{source="seed"}');
+      const saved = () => stand.metric('svc_cache_saved_seconds_total{source="seed"}');
+      const savedEarlier = await saved();
       stand.access.length = 0;
       await askFile(stand, "org/r", manifest.pack.name, { Range: "bytes=10-99" });
       assert.equal((await stand.metric('svc_cache_bytes_total{source="seed"}')) - earlier, 90);
+      assert.ok(Math.abs((await saved()) - savedEarlier - 90 * 75e-9) < 1e-9);
+      const { secondsSaved } = stand.cache.stats("org", "r");
+      await askFile(stand, "org/r", manifest.idx.name);
+      assert.equal(stand.cache.stats("org", "r").secondsSaved, secondsSaved, "an index alone saves nothing");
+      stand.access.length = 1;
       assert.deepEqual(
         stand.access.map((line) => [line["cache_state"], line["cache_repo"], line["status"]]),
         [["hit", "org/r", 206]],

@@ -39,7 +39,14 @@ export type {
   StorageVersion,
   StoredRepository,
 } from "./storage/contract.ts";
-export type { SeedFile, SeedKind, SeedMaking, ShownRefs, StoredSeed } from "./storage/seed.ts";
+export type {
+  SeedFile,
+  SeedKind,
+  SeedMaking,
+  ShownRefs,
+  SoundSeedFiles,
+  StoredSeed,
+} from "./storage/seed.ts";
 export { WANTED_PREFIX, mergeRefs } from "./storage/refs.ts";
 export type { RepositoryId } from "./storage/repository-id.ts";
 export { JobFailure, type JobRunner } from "./threads/job.ts";

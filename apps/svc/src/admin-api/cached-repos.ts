@@ -67,6 +67,9 @@ export const repositorySchema = z
       hits: z.int(),
       misses: z.int(),
       bytes_saved: z.int().meta({ description: "Bytes served that the code host did not have to send" }),
+      seconds_saved: z.number().meta({
+        description: "CPU seconds that clients did not spend on indexing, because of seeds: an estimate",
+      }),
       last_fetch_at: time.nullable(),
       last_error: z.string().nullable(),
     }),
@@ -229,6 +232,7 @@ function repositoryView(
       hits: stats.hits,
       misses: stats.misses,
       bytes_saved: stats.bytesSaved,
+      seconds_saved: Math.round(stats.secondsSaved * 10) / 10,
       last_fetch_at: isoTime(stats.lastFetchAt),
       last_error: stats.lastError ?? null,
     },

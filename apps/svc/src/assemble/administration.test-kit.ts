@@ -163,6 +163,7 @@ export const NO_STATS: CacheStats = {
   hits: 0,
   misses: 0,
   bytesSaved: 0,
+  secondsSaved: 0,
   lastFetchAt: undefined,
   lastError: undefined,
 };

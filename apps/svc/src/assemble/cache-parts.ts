@@ -101,6 +101,8 @@ export interface CacheSettings {
   readonly maxTotalBytes: number;
   /** `cache.drop_unused_after` */
   readonly dropUnusedAfterMs: number;
+  /** `cache.strict_lsrefs`: no repository has seeds. */
+  readonly strictLsRefs: boolean;
   /** `cache.seed_interval` */
   readonly seedIntervalMs: () => number;
   /** Who fetches ahead; undefined: nobody. */
@@ -302,6 +304,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     faults,
     logger,
     clock,
+    seedsAreOff: settings.strictLsRefs,
     maxTotalBytes,
     dropUnusedAfterMs,
   });

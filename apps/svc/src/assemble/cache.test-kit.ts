@@ -21,6 +21,7 @@ export function testCache(settings: Pick<CacheSettings, Needed> & Partial<CacheS
     detectCollisions: false,
     maxTotalBytes: Infinity,
     dropUnusedAfterMs: Infinity,
+    strictLsRefs: false,
     seedIntervalMs: () => 3_600_000,
     warming: undefined,
     clock: systemClock,

@@ -65,6 +65,7 @@ export function assembleCache(options: CacheAssemblyOptions): CacheAssembly {
     ),
     objectTier: options.objectStorage?.build,
     dropUnusedAfterMs: cache.drop_unused_after || Infinity,
+    strictLsRefs: cache.strict_lsrefs,
     seedIntervalMs: () => live.current.cache.seed_interval,
     detectCollisions: cache.detect_sha1_collisions,
     repackIdleMs: cache.repack_idle_seconds * 1000,

@@ -116,7 +116,7 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
       references,
       referredBytes,
     } = responses.figures(repository.id);
-    const { hits, misses, bytesSaved, lastFetchAt } = repository;
+    const { hits, misses, bytesSaved, secondsSaved, lastFetchAt } = repository;
     const lastError = faults.lastError(repository);
     return {
       sizeBytes: fileBytes + packBytes,
@@ -129,6 +129,7 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
       hits,
       misses,
       bytesSaved,
+      secondsSaved,
       lastFetchAt,
       lastError,
     };

@@ -16,6 +16,8 @@ export class CachedRepository {
   hits = 0;
   misses = 0;
   bytesSaved = 0;
+  /** CPU seconds that clients did not spend on indexing: an estimate. */
+  secondsSaved = 0;
   lastFetchAt: number | undefined;
   /** From when a hit looks again whether the mirror is empty, in `clock.monotonic()`. */
   looksAgainAt = 0;

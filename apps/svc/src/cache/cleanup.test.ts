@@ -23,6 +23,9 @@ interface Shop {
   readonly responses?: Readonly<Record<string, number>>;
   /** Megabytes of packs, and hours since they were used. */
   readonly packs?: readonly [megabytes: number, hours: number];
+  /** Megabytes of seeds among them. */
+  readonly seedMb?: number;
+  readonly settings?: Partial<CachePolicy>;
   readonly lastFetchHours?: number;
   readonly limitMb?: number;
   readonly isListed?: boolean;
@@ -31,7 +34,7 @@ interface Shop {
 /** A {@link Cleanup} over folders that are only played, of repositories `org/<name>`. */
 function playedCleanup(
   shops: Readonly<Record<string, Shop>>,
-  options: { totalMb?: number; dropHours?: number } = {},
+  options: { totalMb?: number; dropHours?: number; seedsAreOff?: boolean } = {},
 ) {
   const clock = { ...systemClock, now: () => NOW };
   const kept = new Map<string, ResponseFacts[]>();
@@ -39,6 +42,7 @@ function playedCleanup(
   const done = {
     evicted: [] as string[],
     packs: [] as string[],
+    seeds: [] as string[],
     sizes: new Map<string, number>(),
     faults: [] as string[],
   };
@@ -57,7 +61,8 @@ function playedCleanup(
   }
   const named = (name: string): CachePolicy => {
     const maxCacheSizeMb = shops[name]?.limitMb;
-    return { id: name, owner: "org", name, enabled: true, timeoutSeconds: 30, maxCacheSizeMb, seed: true };
+    const base = { id: name, owner: "org", name, enabled: true, timeoutSeconds: 30, seed: true };
+    return { ...base, maxCacheSizeMb, ...shops[name]?.settings };
   };
   const policies = Object.keys(shops).filter((name) => shops[name]?.isListed !== false);
   const all = async () => Object.keys(shops).map((name) => ({ owner: "org", name }));
@@ -93,8 +98,10 @@ function playedCleanup(
       repository: ({ name }) => ({
         usage: async () => {
           const [megabytes, hours] = shops[name]?.packs ?? [0, 0];
-          return { bytes: megabytes * MEGABYTE, changedAt: NOW - hours * HOUR_MS };
+          const seedBytes = (shops[name]?.seedMb ?? 0) * MEGABYTE;
+          return { bytes: megabytes * MEGABYTE, seedBytes, changedAt: NOW - hours * HOUR_MS };
         },
+        removeSeeds: async () => void done.seeds.push(name),
       }),
     },
     reset: { removeMirror: async ({ id: { name } }) => void done.packs.push(name) },
@@ -110,6 +117,7 @@ function playedCleanup(
     faults: { once: (_repository, _error, message) => void done.faults.push(message) },
     logger: createLogger({ destination: { write: () => undefined } }),
     clock,
+    seedsAreOff: options.seedsAreOff === true,
     maxTotalBytes: (options.totalMb ?? Infinity) * MEGABYTE,
     dropUnusedAfterMs: (options.dropHours ?? Infinity) * HOUR_MS,
   });
@@ -197,6 +205,33 @@ describe("Cleanup", () => {
     assert.deepEqual(await gone(3), ["oldest", "old"]);
     assert.deepEqual(await gone(2), ["oldest", "old", "young"]);
     assert.deepEqual(await gone(0), ["oldest", "old", "young"]);
+  });
+
+  it("seeds of idle repositories are removed before any packs are", async () => {
+    const shops = {
+      busy: { packs: [2, 9], seedMb: 1, lastFetchHours: 0.5 },
+      old: { packs: [2, 9], seedMb: 1, lastFetchHours: 2 },
+      oldest: { packs: [3, 9], seedMb: 2 },
+    } as const;
+    const gone = async (totalMb: number): Promise<string[][]> => {
+      const { cleanup, done } = playedCleanup(shops, { totalMb });
+      await cleanup.run();
+      return [done.seeds, done.packs];
+    };
+    assert.deepEqual(await gone(7), [[], []]);
+    assert.deepEqual(await gone(6), [["oldest"], []]);
+    assert.deepEqual(await gone(4), [["oldest", "old"], []]);
+    assert.deepEqual(await gone(3), [["oldest", "old"], ["oldest"]]);
+  });
+
+  it("seeds are removed where they are off, or caching is", async () => {
+    const shops = { on: {}, off: { settings: { seed: false } }, disabled: { settings: { enabled: false } } };
+    const { cleanup, done } = playedCleanup(shops);
+    await cleanup.run();
+    assert.deepEqual(done.seeds, ["off", "disabled"]);
+    const strict = playedCleanup(shops, { seedsAreOff: true });
+    await strict.cleanup.run();
+    assert.deepEqual(strict.done.seeds, ["on", "off", "disabled"]);
   });
 
   it("data of repositories that are not listed is found, and no other", async () => {

@@ -1,5 +1,5 @@
 import type { Clock, Logger } from "@devplat/base";
-import type { MirrorStorage, RepositoryId, StorageUsage } from "@devplat/git-mirror";
+import type { MirrorStorage, RepositoryId, RepositoryStorage, StorageUsage } from "@devplat/git-mirror";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
@@ -16,7 +16,9 @@ export interface CleanupParts {
   readonly repositories: Pick<RepositoryRegistry, "of">;
   readonly responses: Pick<ResponseStore, "repositories" | "list" | "remove" | "figures">;
   readonly storage: Pick<MirrorStorage, "list"> & {
-    repository(id: RepositoryId): { usage(): Promise<Pick<StorageUsage, "bytes" | "changedAt">> };
+    repository(id: RepositoryId): Pick<RepositoryStorage, "removeSeeds"> & {
+      usage(): Promise<Pick<StorageUsage, "bytes" | "seedBytes" | "changedAt">>;
+    };
   };
   readonly reset: Pick<RepositoryReset, "removeMirror">;
   readonly policies: CachePolicies;
@@ -26,6 +28,8 @@ export interface CleanupParts {
   readonly clock: Clock;
   /** Whether a response waits for its upload to the bucket. It is evicted last. */
   readonly isWaiting: (id: RepositoryId, name: string) => boolean;
+  /** Whether no repository has seeds (`cache.strict_lsrefs`). */
+  readonly seedsAreOff: boolean;
   /** `cache.max_total_size_mb`, in bytes; Infinity: none. */
   readonly maxTotalBytes: number;
   /** `cache.drop_unused_after`, in milliseconds; Infinity: never. */
@@ -67,6 +71,9 @@ export class Cleanup {
     const repository = this.#repository(policy);
     if (!isStorable(repository.id)) return;
     try {
+      const { seedsAreOff, storage } = this.#parts;
+      if (seedsAreOff || !policy.enabled || !policy.seed)
+        await storage.repository(repository.id).removeSeeds();
       const files = await this.#shelf(repository, policy);
       const oldest = this.#parts.clock.now() - this.#parts.dropUnusedAfterMs;
       for (const file of files) if (file.mtimeMs < oldest) await this.#remove(file);
@@ -98,13 +105,14 @@ export class Cleanup {
     const { maxTotalBytes, metrics, reset } = this.#parts;
     if (maxTotalBytes === Infinity) return;
     const files: Shelved[] = [];
-    const mirrors: { repository: CachedRepository; bytes: number; usedAt: number }[] = [];
+    const mirrors: { repository: CachedRepository; bytes: number; seedBytes: number; usedAt: number }[] = [];
     for (const policy of this.#parts.policies.all()) {
       const repository = this.#repository(policy);
       if (!isStorable(repository.id)) continue;
       files.push(...(await this.#shelf(repository, policy)));
-      const { bytes, changedAt } = await this.#parts.storage.repository(repository.id).usage();
-      if (bytes > 0) mirrors.push({ repository, bytes, usedAt: repository.lastFetchAt ?? changedAt });
+      const { bytes, seedBytes, changedAt } = await this.#parts.storage.repository(repository.id).usage();
+      const usedAt = repository.lastFetchAt ?? changedAt;
+      if (bytes > 0) mirrors.push({ repository, bytes, seedBytes, usedAt });
     }
     let total = [...files.map(({ fileBytes }) => fileBytes), ...mirrors.map(({ bytes }) => bytes)].reduce(
       (sum, bytes) => sum + bytes,
@@ -119,8 +127,17 @@ export class Cleanup {
       metrics.responseSize(file.policy.owner, file.policy.name, this.#bytesOf(file.repository));
     }
     const idleSince = this.#parts.clock.now() - IDLE_MIRROR_MS;
-    for (const { repository, bytes, usedAt } of mirrors.toSorted((a, b) => a.usedAt - b.usedAt)) {
-      if (total <= maxTotalBytes || usedAt > idleSince) break;
+    const idle = mirrors.filter(({ usedAt }) => usedAt <= idleSince).toSorted((a, b) => a.usedAt - b.usedAt);
+    // A seed can be made again without the code host.
+    for (const mirror of idle) {
+      if (total <= maxTotalBytes) break;
+      if (mirror.seedBytes === 0) continue;
+      await this.#parts.storage.repository(mirror.repository.id).removeSeeds();
+      total -= mirror.seedBytes;
+      mirror.bytes -= mirror.seedBytes;
+    }
+    for (const { repository, bytes } of idle) {
+      if (total <= maxTotalBytes) break;
       repository.generation++;
       await reset.removeMirror(repository);
       total -= bytes;

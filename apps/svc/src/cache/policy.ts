@@ -65,6 +65,8 @@ export interface CacheStats {
   readonly hits: number;
   readonly misses: number;
   readonly bytesSaved: number;
+  /** CPU seconds that clients did not spend on indexing: an estimate. */
+  readonly secondsSaved: number;
   /** Milliseconds since the epoch; undefined = never. */
   readonly lastFetchAt: number | undefined;
   /** One sentence, no secret; undefined = none. */

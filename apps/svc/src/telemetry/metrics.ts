@@ -4,6 +4,7 @@ import { AccelMetrics } from "./accel-metrics.ts";
 import { InFlightMetrics } from "./in-flight-metrics.ts";
 import { QueueMetrics } from "./queue-metrics.ts";
 import { RepositoryLabelling, type RepositoryLabels } from "./repository-labels.ts";
+import { SeedMetrics } from "./seed-metrics.ts";
 
 export type FetchResult = "hit" | "miss" | "rejected" | "error";
 export type RequestResult = FetchResult | "nocache" | "bypass" | "passthrough";
@@ -52,6 +53,7 @@ export class Metrics {
   readonly labels = new RepositoryLabelling();
   readonly queues = new QueueMetrics(this.registry);
   readonly accel = new AccelMetrics(this.registry);
+  readonly seeds = new SeedMetrics(this.registry);
   readonly inFlight = new InFlightMetrics(this.registry);
   readonly #registers = [this.registry];
   readonly #fetch = this.#counter("cache_fetch_total", "Git fetch requests by result.", ["result"]);

@@ -10,7 +10,7 @@ import type {
   StorageVersion,
   StoredRepository,
 } from "../storage/contract.ts";
-import type { SeedKind, StoredSeed } from "../storage/seed.ts";
+import type { SeedKind, SoundSeedFiles, StoredSeed } from "../storage/seed.ts";
 import { StorageChanged } from "../storage/storage-changed.ts";
 import { FillJournal } from "./fill-journal.ts";
 import { FILL_LOCK_WAIT_MS, FileRepository } from "./file-repository.ts";
@@ -135,6 +135,18 @@ export class FileRepositoryStorage implements RepositoryStorage {
     return await openSeedFile(this.#path, name, kind);
   }
 
+  async checkSeed({ name, files }: StoredSeed): Promise<SoundSeedFiles> {
+    const folder = join(this.#path, SEEDS_FOLDER, name);
+    return await this.#parts.threads.maintenance.run({ kind: "seed_check", folder, name, files });
+  }
+
+  async removeSeeds(name?: string): Promise<void> {
+    // Most repositories have none.
+    if ((await folderNames(join(this.#path, SEEDS_FOLDER))).length === 0) return;
+    const { removeSeeds } = await import("../seeds/file-seeds.ts");
+    await removeSeeds(this.#path, name);
+  }
+
   async usage(): Promise<StorageUsage> {
     const folder = join(this.#path, "objects", "pack");
     let [bytes, changedAt, packs, packBytes] = [0, 0, 0, 0];
@@ -149,8 +161,9 @@ export class FileRepositoryStorage implements RepositoryStorage {
         packBytes += file.size;
       }),
     );
-    bytes += await this.#seedBytes();
-    return { bytes, changedAt, packs, packBytes };
+    const seedBytes = await this.#seedBytes();
+    bytes += seedBytes;
+    return { bytes, seedBytes, changedAt, packs, packBytes };
   }
 
   /** Files that are also packs of the repository take no space. */

@@ -2,6 +2,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { GitStoreError, type Ref, type Repository } from "@devplat/git-store";
 import { isUnreadable } from "@devplat/base/file-damage";
+import { removeSeeds } from "../seeds/file-seeds.ts";
 import { quarantineFile } from "./quarantine.ts";
 import { REPAIR_MARK, isRepairInterrupted } from "./repair-mark.ts";
 import { RetainedRefs } from "./retained-refs.ts";
@@ -31,6 +32,8 @@ export async function repair(
   if (sound.length === 0 || (damaged.length === 0 && !isUnfinished)) return undefined;
   await writeFile(join(path, REPAIR_MARK), "");
   for (const name of damaged) await repository.quarantinePack(name);
+  // The pack of a seed can be the same file.
+  for (const name of damaged) await removeSeeds(path, name);
   for (const name of incomplete) await repository.removePack(name);
   await repository.removeCommitGraph();
   if (areRefsWrong) await quarantineFile(path, join(path, "packed-refs"));

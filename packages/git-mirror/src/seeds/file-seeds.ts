@@ -1,6 +1,7 @@
 import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { folderNames, ifExists, syncFolder } from "@devplat/base";
+import { isUnreadable } from "@devplat/base/file-damage";
 import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 import { READ_FLAGS, temporaryName, type Repository } from "@devplat/git-store";
 import type { SeedKind, SeedMaking, StoredSeed } from "../storage/seed.ts";
@@ -28,14 +29,19 @@ export async function readSeeds(repositoryPath: string): Promise<StoredSeed[]> {
   return found.toSorted((a, b) => b.madeAt - a.madeAt);
 }
 
-/** Opens a file of a seed. @returns undefined if it is not there */
+/** Opens a file of a seed. @returns undefined if it is not there, or something else is in its place */
 export async function openSeedFile(
   repositoryPath: string,
   name: string,
   kind: SeedKind,
 ): Promise<FileHandle | undefined> {
   if (!PACK_NAME.test(name)) return undefined;
-  return await ifExists(open(join(repositoryPath, SEEDS_FOLDER, name, `${name}.${kind}`), READ_FLAGS));
+  try {
+    return await ifExists(open(join(repositoryPath, SEEDS_FOLDER, name, `${name}.${kind}`), READ_FLAGS));
+  } catch (error) {
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  }
 }
 
 /**
@@ -76,10 +82,18 @@ export async function makeSeed(
   await removeSeed(repository.path, seed.name);
   await rename(staging.path, join(folder, seed.name));
   await syncFolder(folder);
-  for (const { name } of (await readSeeds(repository.path)).slice(KEPT)) {
-    await removeSeed(repository.path, name);
+  // A folder whose description is damaged goes, too.
+  const kept = (await readSeeds(repository.path)).slice(0, KEPT).map(({ name }) => name);
+  for (const name of await folderNames(folder)) {
+    if (!kept.includes(name)) await removeSeed(repository.path, name);
   }
   return seed;
+}
+
+/** Removes seeds. A process that makes one may add it after this. @param name of the only one. Default all */
+export async function removeSeeds(repositoryPath: string, name?: string): Promise<void> {
+  const names = name === undefined ? await folderNames(join(repositoryPath, SEEDS_FOLDER)) : [name];
+  for (const each of names) if (PACK_NAME.test(each)) await removeSeed(repositoryPath, each);
 }
 
 /** Removes a seed. It disappears immediately. A crash leaves a folder that the next opening of the repository removes. */

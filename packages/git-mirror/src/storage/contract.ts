@@ -2,7 +2,7 @@ import type { FileHandle } from "node:fs/promises";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import type { IndexedPack, ObjectDatabase, Ref } from "@devplat/git-store";
 import type { RepositoryId } from "./repository-id.ts";
-import type { SeedKind, SeedMaking, StoredSeed } from "./seed.ts";
+import type { SeedKind, SeedMaking, SoundSeedFiles, StoredSeed } from "./seed.ts";
 
 /**
  * Contract of the storage of mirrors. `suite.test-kit.ts` tests every implementation.
@@ -67,9 +67,17 @@ export interface RepositoryStorage {
    * Opens a file of a seed for reading. Removing the seed does not end that.
    *
    * @param name of its pack
-   * @returns undefined if it is not there
+   * @returns undefined if it is not there, or something else is in its place
    */
   openSeedFile(name: string, kind: SeedKind): Promise<FileHandle | undefined>;
+  /** Reads all files of a seed in a thread, and compares them with their SHA-256. @throws JobFailure */
+  checkSeed(seed: StoredSeed): Promise<SoundSeedFiles>;
+  /**
+   * Removes seeds. Files that are open stay readable.
+   *
+   * @param name of the pack of the only one to remove. Default all
+   */
+  removeSeeds(name?: string): Promise<void>;
   usage(): Promise<StorageUsage>;
 }
 
@@ -77,6 +85,8 @@ export interface RepositoryStorage {
 export interface StorageUsage {
   /** Bytes of packs, indexes and seeds. A seed whose pack is one of these packs takes no bytes for it. */
   readonly bytes: number;
+  /** Bytes of seeds in them. */
+  readonly seedBytes: number;
   /** Time of their latest change in milliseconds since the epoch; 0: there are none. */
   readonly changedAt: number;
   /** Number of packs. */

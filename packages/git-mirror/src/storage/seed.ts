@@ -1,5 +1,5 @@
 import type { ObjectFormat } from "@devplat/git-protocol";
-import type { PreparedSeed, ShownRefs } from "@devplat/git-store/seed";
+import type { PreparedSeed, SeedKind, ShownRefs } from "@devplat/git-store/seed";
 
 export type { SeedFile, SeedKind, ShownRefs } from "@devplat/git-store/seed";
 
@@ -14,6 +14,15 @@ export interface StoredSeed extends PreparedSeed {
   /** Milliseconds since the epoch. */
   readonly madeAt: number;
 }
+
+/** Identity of a file on disk. Another file in its place, or a write to it, changes it. */
+export interface FileIdentity {
+  readonly ino: number;
+  readonly mtimeMs: number;
+}
+
+/** Files of a seed that have the SHA-256 of the time when they were made. A seed with all of them is sound. */
+export type SoundSeedFiles = Readonly<Partial<Record<SeedKind, FileIdentity>>>;
 
 /** Refs and rules of a seed that is to be made. */
 export interface SeedMaking {

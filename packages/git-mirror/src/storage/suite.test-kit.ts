@@ -106,7 +106,7 @@ export function mirrorStorageSuite(implementation: string, start: () => Promise<
     it("a repository without data has no version and cannot be opened", async () => {
       assert.equal(await here.version(), undefined);
       assert.equal(await here.open(signal), undefined);
-      assert.deepEqual(await here.usage(), { bytes: 0, changedAt: 0, packs: 0, packBytes: 0 });
+      assert.deepEqual(await here.usage(), { bytes: 0, seedBytes: 0, changedAt: 0, packs: 0, packBytes: 0 });
     });
 
     it("another process sees a committed pack, its refs, and a new version", async () => {
@@ -267,6 +267,34 @@ export function mirrorStorageSuite(implementation: string, start: () => Promise<
       assert.equal(await repository.makeSeed({ shown: shown(tip()), always: false, signal }), undefined);
       await here.remove();
       assert.deepEqual(await here.seeds(), []);
+      repository.close();
+    });
+
+    it("a damaged file of a seed is found, and seeds are removed", async () => {
+      const repository = await here.create("sha1");
+      await fill(repository, steps);
+      const shown = { refs: [], head: tip(), headRef: MAIN, youngSince: 0 };
+      const seed = await repository.makeSeed({ shown, always: true, signal });
+      assert.ok(seed !== undefined);
+      for (const kind of ["pack", "idx", "rev", "graph"] as const) {
+        const file = await here.openSeedFile(seed.name, kind);
+        assert.ok(file !== undefined);
+        const { ino, mtimeMs } = await file.stat();
+        await file.close();
+        assert.deepEqual((await elsewhere().checkSeed(seed))[kind], { ino, mtimeMs });
+      }
+      const other = { ...seed, files: { ...seed.files, idx: { ...seed.files.idx, sha256: "0".repeat(64) } } };
+      assert.deepEqual(Object.keys(await here.checkSeed(other)), ["pack", "rev", "graph"]);
+      assert.ok((await here.usage()).seedBytes > 0);
+      await here.removeSeeds("pack-of-another-name");
+      assert.equal((await here.seeds()).length, 1);
+      await here.removeSeeds(seed.name);
+      assert.deepEqual(await elsewhere().seeds(), []);
+      assert.deepEqual(await here.checkSeed(seed), {});
+      await repository.makeSeed({ shown, always: true, signal });
+      await elsewhere().removeSeeds();
+      assert.deepEqual(await here.seeds(), []);
+      assert.equal((await here.usage()).seedBytes, 0);
       repository.close();
     });
 

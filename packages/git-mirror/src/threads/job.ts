@@ -5,16 +5,26 @@ import type { ChecksumJob } from "./checksum-job.ts";
 import type { ConnectivityJob } from "./connectivity-job.ts";
 import type { DamageJob, DamageReport } from "./damage-job.ts";
 import type { RepackJob } from "./repack-job.ts";
+import type { SoundSeedFiles } from "../storage/seed.ts";
+import type { SeedCheckJob } from "./seed-check-job.ts";
 import type { SeedJob } from "./seed-job.ts";
 
 /** Work on packs that takes seconds of CPU, so that it must not run in the thread that serves. */
-export type Job = ConnectivityJob | ChecksumJob | RepackJob | SeedJob | DamageJob | AdoptionJob;
+export type Job =
+  | ConnectivityJob
+  | ChecksumJob
+  | RepackJob
+  | SeedJob
+  | SeedCheckJob
+  | DamageJob
+  | AdoptionJob;
 
 export interface JobResults {
   readonly connectivity: void;
   readonly checksum: void;
   readonly repack: PreparedRepack | undefined;
   readonly seed: PreparedSeed | undefined;
+  readonly seed_check: SoundSeedFiles;
   readonly damage: DamageReport;
   readonly adoption: AdoptionReport;
 }

@@ -4,6 +4,7 @@ import { checkConnectivity } from "./connectivity-job.ts";
 import { findDamage } from "./damage-job.ts";
 import type { Job, JobResults } from "./job.ts";
 import { repackInThread } from "./repack-job.ts";
+import { checkSeedFiles } from "./seed-check-job.ts";
 import { makeSeedInThread } from "./seed-job.ts";
 
 /** Runs a job in the calling thread. @throws the failure of the job */
@@ -17,6 +18,8 @@ export async function runJob(job: Job): Promise<JobResults[Job["kind"]]> {
       return await repackInThread(job);
     case "seed":
       return await makeSeedInThread(job);
+    case "seed_check":
+      return await checkSeedFiles(job);
     case "adoption":
       return checkAdoption(job);
     case "damage":

@@ -93,7 +93,7 @@ export async function prepareSeed(
     }
     const name = await writePack(folder, graph, send, signal);
     const files = await Promise.all(
-      SEED_KINDS.map(async (kind) => [kind, await hashFile(join(folder, `${name}.${kind}`))] as const),
+      SEED_KINDS.map(async (kind) => [kind, await hashSeedFile(join(folder, `${name}.${kind}`))] as const),
     );
     return {
       ...selected,
@@ -211,7 +211,8 @@ async function linkInstead(target: string, path: string): Promise<void> {
   await rename(temporary, path);
 }
 
-async function hashFile(path: string): Promise<SeedFile> {
+/** Reads a file of a seed. @throws a system error */
+export async function hashSeedFile(path: string): Promise<SeedFile> {
   const handle = await open(path, READ_FLAGS);
   try {
     const hash = createHash("sha256");

@@ -1,7 +1,7 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { CacheStats } from "../../cache/policy.ts";
 import type { RepositoryState } from "../../administration/repositories/repositories.ts";
-import { formatBytes, formatShare } from "./format.ts";
+import { formatBytes, formatIndexingSaved, formatShare } from "./format.ts";
 
 /** The cache in four figures. */
 export function cacheFigures(repositories: readonly RepositoryState[]): Html {
@@ -21,7 +21,10 @@ export function cacheFigures(repositories: readonly RepositoryState[]): Html {
     </div>
     <div>
       <dt>Egress saved</dt>
-      <dd>${formatBytes(sum((each) => each.bytesSaved))}</dd>
+      <dd>
+        ${formatBytes(sum((each) => each.bytesSaved))}
+        <span class="small">${formatIndexingSaved(sum((each) => each.secondsSaved))}</span>
+      </dd>
     </div>
     <div>
       <dt>On disk</dt>

@@ -21,6 +21,11 @@ export function formatDuration(ms: number): string {
   return `${Math.round(ms / 60_000)} min`;
 }
 
+/** CPU time that seeds saved clients, for people: `and 4 min of CPU`. Empty: none. */
+export function formatIndexingSaved(seconds: number): string {
+  return seconds === 0 ? "" : `and ${formatDuration(seconds * 1000)} of CPU`;
+}
+
 /** `owner/name`, which may break behind the slash. */
 export function breakableName(name: string): Html {
   const [first = "", ...rest] = name.split("/");

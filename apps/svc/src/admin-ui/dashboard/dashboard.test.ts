@@ -185,7 +185,7 @@ describe("the dashboard of several instances", () => {
       (await fetch(`${stand.url}/admin`, { headers: { cookie: `svc_session=${admin}` } })).text();
     const alone = await open();
     assert.match(alone, /What this instance did since/);
-    const stats = { ...NO_STATS, hits: 40, misses: 9, bytesSaved: 2 ** 30, sizeBytes: 3 };
+    const stats = { ...NO_STATS, hits: 40, misses: 9, bytesSaved: 2 ** 30, secondsSaved: 150, sizeBytes: 3 };
     const figures = figuresText(stand.activity.snapshot(), [{ key: "acme/widgets", stats }], Date.now());
     const unknown = {
       address: undefined,
@@ -227,6 +227,7 @@ describe("the dashboard of several instances", () => {
     });
     // 40 of 40 + 9 elsewhere, and none of 1 here.
     assert.match(page, /of 50</);
+    assert.match(page, /1\.0 GB\s*<span class="small">and 3 min of CPU</);
     assert.match(page, /two&lt;b&gt;/);
     assert.match(page, /2 min old/);
     assert.match(page, /two&lt;b&gt;[^]*another cache\.object_bucket[^]*2 min old/);
@@ -244,8 +245,8 @@ describe("the dashboard of several instances", () => {
     const [listed] = (await (await fetch(`${stand.url}/api/cached-repos`, { headers: bearer })).json()) as {
       stats: Record<string, number>;
     }[];
-    const { hits, misses, instances: count, figures_age_seconds: age = 0 } = listed!.stats;
-    assert.deepEqual([hits, misses, count], [40, 10, 2]);
+    const { hits, misses, instances: count, figures_age_seconds: age = 0, seconds_saved } = listed!.stats;
+    assert.deepEqual([hits, misses, count, seconds_saved], [40, 10, 2, 150]);
     // The figures were 130 s old when they were read, some time ago.
     assert.ok(age >= 130 && age < 190, String(age));
     stand.dashboard.close();

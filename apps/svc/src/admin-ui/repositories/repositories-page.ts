@@ -12,7 +12,7 @@ import {
   textField,
   type FormState,
 } from "../common/form.ts";
-import { breakableName, formatAgo, formatBytes } from "../common/format.ts";
+import { breakableName, formatAgo, formatBytes, formatIndexingSaved } from "../common/format.ts";
 import { listCard } from "../common/card.ts";
 import type { Page } from "../common/layout.ts";
 import { dataTable } from "../common/table.ts";
@@ -186,7 +186,9 @@ function showRow(record: RepositoryState, { now }: RepositoriesPageOptions): Htm
     <td data-label="Hits" class="nowrap">
       <div>
         ${stats.hits} <span class="small muted">of ${stats.hits + stats.misses}</span>
-        <div class="small muted">${formatBytes(stats.bytesSaved)} saved</div>
+        <div class="small muted">
+          ${formatBytes(stats.bytesSaved)} ${formatIndexingSaved(stats.secondsSaved)} saved
+        </div>
         <div class="small muted">
           ${stats.lastFetchAt === undefined ? "no fetch yet" : `last fetch ${formatAgo(stats.lastFetchAt, now)}`}
         </div>

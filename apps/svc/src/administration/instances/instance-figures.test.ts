@@ -18,6 +18,7 @@ const STATS: CacheStats = {
   hits: 5,
   misses: 3,
   bytesSaved: 1000,
+  secondsSaved: 2.5,
   lastFetchAt: NOW - 10 * MINUTE,
   lastError: "only here",
 };
@@ -88,6 +89,7 @@ describe("figures of instances", () => {
       hits: 15,
       misses: 9,
       bytesSaved: 3000,
+      secondsSaved: 7.5,
       lastFetchAt: NOW - MINUTE,
       lastError: "only here",
       bucket: undefined,

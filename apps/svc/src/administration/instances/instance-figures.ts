@@ -44,6 +44,7 @@ const figuresSchema = z.object({
       hits: count,
       misses: count,
       bytesSaved: count,
+      secondsSaved: count.default(0),
       /** Milliseconds since the last fetch. */
       lastFetchAgeMs: z.number().optional(),
     }),
@@ -77,6 +78,7 @@ export function figuresText(activity: ActivitySnapshot, repositories: Repository
         hits: stats.hits,
         misses: stats.misses,
         bytesSaved: stats.bytesSaved,
+        secondsSaved: stats.secondsSaved,
         lastFetchAgeMs: stats.lastFetchAt === undefined ? undefined : now - stats.lastFetchAt,
       })),
   };
@@ -153,6 +155,7 @@ export function addStats(
       hits: sum.hits + theirs.hits,
       misses: sum.misses + theirs.misses,
       bytesSaved: sum.bytesSaved + theirs.bytesSaved,
+      secondsSaved: sum.secondsSaved + theirs.secondsSaved,
       lastFetchAt: lastFetchAt === -Infinity ? undefined : lastFetchAt,
     };
   }

@@ -15,6 +15,7 @@ import type { BackgroundWork } from "../background-work.ts";
 import type { CachedRepository } from "../cached-repository.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
 import { enabledPolicy, type CachePolicies } from "../policy.ts";
+import { SeedChecks } from "./seed-checks.ts";
 import type { ShownTips } from "./shown-tips.ts";
 
 /** Branches whose tip is younger are left out: they move soon, and a fetch after the seed brings them. */
@@ -74,10 +75,17 @@ interface State {
 /** Seeds of the cached repositories: which there are, which the code host's refs reach, and when the next one is made. */
 export class Seeds {
   readonly #parts: SeedsParts;
+  readonly #checks: SeedChecks;
   readonly #states = new WeakMap<CachedRepository, State>();
 
   constructor(parts: SeedsParts) {
     this.#parts = parts;
+    const removed = (repository: CachedRepository): void => {
+      const state = this.#stateOf(repository);
+      state.list = undefined;
+      state.triedAt = -Infinity;
+    };
+    this.#checks = new SeedChecks({ ...parts, removed });
   }
 
   /** Returns the seeds, newest first. */
@@ -87,6 +95,7 @@ export class Seeds {
     if (state.list !== undefined && clock.monotonic() < state.list.until) return state.list.seeds;
     const storage = this.#storageOf(repository.id);
     const seeds = storage === undefined ? [] : await storage.seeds();
+    this.#checks.begin(repository, seeds);
     state.list = { seeds, until: clock.monotonic() + LIST_LIFE_MS };
     return seeds;
   }
@@ -94,7 +103,7 @@ export class Seeds {
   /**
    * Opens a file of a seed. The caller must close it.
    *
-   * @returns undefined if it is not there, or is not as long as it was
+   * @returns undefined if it is not there, or is another one than it was. The seed is then checked
    */
   async open(
     repository: CachedRepository,
@@ -102,8 +111,9 @@ export class Seeds {
     kind: SeedKind,
   ): Promise<FileHandle | undefined> {
     const file = await this.#storageOf(repository.id)?.openSeedFile(seed.name, kind);
-    if (file === undefined || (await file.stat()).size === seed.files[kind].size) return file;
-    await file.close();
+    if (file !== undefined && this.#checks.isSame(repository, seed, kind, await file.stat())) return file;
+    await file?.close();
+    this.#checks.again(repository, seed);
     return undefined;
   }
 
@@ -176,6 +186,8 @@ export class Seeds {
       const youngSince = (clock.now() - YOUNG_MS) / 1000;
       const shown = { refs: [...shownRefs.values()], head, headRef, youngSince };
       await mirror.makeSeed({ shown, always: last !== "shown" });
+      // Seeds may have been switched off during the work.
+      if (enabledPolicy(policies, id)?.seed !== true) await this.#storageOf(id)?.removeSeeds();
     } catch (error) {
       // The data may have been removed during the work.
       const isRemoved = generation !== repository.generation || enabledPolicy(policies, id) === undefined;
