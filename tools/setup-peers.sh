@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what `npm test` needs beside npm packages: Debian packages, a Vault built from tools/vault, a Gitea built from
 # tools/gitea, S3 servers built from tools/versitygw and tools/minio, a Helm from tools/helm, a collector from tools/otelcol,
-# and git clients built from tools/clients into ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second
-# run ends at once. `npm test` runs it.
+# a newer git from Debian's sources, and git clients built from tools/clients into ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does
+# only what is missing; a second run ends at once. `npm test` runs it.
 # What a step prints is shown only when the step fails.
 set -eu
 root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd -P)
@@ -107,6 +107,10 @@ have_readers() { "$readers_folder/bin/python" -c 'import yaml, ruamel.yaml, dote
 openssh_regress_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/openssh-regress"
 have_openssh_regress() { [ -f "$openssh_regress_folder/regress/agent-restrict.sh" ]; }
 
+# A git newer than Debian's stable one, with its own test scripts.
+newer_git_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/newer-git"
+have_newer_git() { [ -x "$newer_git_folder/bin/git" ] && [ -x "$newer_git_folder/t/helper/test-tool" ]; }
+
 # The checker of alert rules. Only the program: Debian's package would start a Prometheus.
 promtool_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/promtool"
 have_promtool() { have promtool || [ -x "$promtool_folder/promtool" ]; }
@@ -202,7 +206,12 @@ have_vault && have_gitea && have_versitygw && have_minio && have_helm && have_ot
 # Debian's package cargo is too old.
 have_suites || find_cargo || need cargo-web
 # Gitea's SQLite is C.
-have_gitea || have gcc || need gcc libc6-dev
+have_gitea && have_newer_git || have gcc || need gcc libc6-dev
+have_newer_git || have make || need make
+have_newer_git || have curl-config || need libcurl4-openssl-dev
+have_newer_git || [ -f /usr/include/zlib.h ] || need zlib1g-dev
+# The web server of git's tests. This package starts none.
+[ -x /usr/sbin/apache2 ] || need apache2-bin
 
 as_root=
 if [ "$(id -u)" -ne 0 ]; then as_root="sudo -n"; fi
@@ -230,6 +239,7 @@ have_schemathesis || plan 1 "schemathesis"
 have_readers || plan 1 "Python readers"
 have_promtool || plan 1 "promtool"
 have_openssh_regress || plan 1 "OpenSSH's test scripts"
+have_newer_git || plan 4 "newer git"
 have_helm || plan 2 "Helm"
 have_otelcol || plan 2 "OpenTelemetry Collector"
 have_schemas || plan 1 "schemas of Kubernetes"
@@ -299,22 +309,44 @@ fetch_schemas() {
   chmod -R u+w "$aside"
 }
 
-# Reads the lists of source packages from copies of the machine's own lists, which may name binary packages only.
-fetch_openssh_regress() {
+# Downloads a source package of Debian into $aside/sources/archives. Its lists are copies of the machine's own ones, which may name
+# binary packages only.
+download_source() { # PACKAGE [SUITE]
   mkdir -p "$aside/sources/parts" "$aside/sources/lists/partial" "$aside/sources/archives"
   for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-    [ ! -f "$list" ] || sed 's/^deb /deb-src /' "$list" >"$aside/sources/parts/$(basename "$list" .list)-src.list"
+    [ ! -f "$list" ] || sed -E "s/^deb ((\\[[^]]*\\] )?[^ ]+) ([^ ]+)/deb-src \\1 ${2:-\\3}/" "$list" \
+      >"$aside/sources/parts/$(basename "$list" .list)-src.list"
   done
   for list in /etc/apt/sources.list.d/*.sources; do
-    [ ! -f "$list" ] || sed 's/^Types:.*/Types: deb-src/' "$list" >"$aside/sources/parts/$(basename "$list")"
+    [ ! -f "$list" ] || sed "s/^Types:.*/Types: deb-src/${2:+; s/^Suites:.*/Suites: $2/}" "$list" \
+      >"$aside/sources/parts/$(basename "$list")"
   done
-  set -- -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$aside/sources/parts" \
-    -o "Dir::State::Lists=$aside/sources/lists"
-  # A list of another project may have no source packages.
+  set -- "$1" -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$aside/sources/parts" \
+    -o "Dir::State::Lists=$aside/sources/lists" -o APT::Sandbox::User=root
+  package=$1
+  shift
+  # A list of another project may have no source packages, or not this suite.
   apt-get "$@" update -q || true
   cd "$aside/sources/archives"
-  apt-get "$@" source -q --download-only openssh
+  apt-get "$@" source -q --download-only "$package"
+}
+
+fetch_openssh_regress() {
+  download_source openssh
   tar -xzf openssh_*.orig.tar.gz --strip-components=1 -C "$aside" --wildcards '*/regress'
+}
+
+# With the programs and the data of git's own tests. RUNTIME_PREFIX: it is built in a folder that is renamed.
+build_newer_git() {
+  download_source git sid
+  mkdir "$aside/sources/git"
+  tar -xf git_*.orig.tar.* --strip-components=1 -C "$aside/sources/git"
+  cd "$aside/sources/git"
+  set -- NO_RUST=1 NO_TCLTK=1 NO_GETTEXT=1 NO_PYTHON=1 NO_PERL=1 NO_OPENSSL=1 NO_EXPAT=1 RUNTIME_PREFIX=1 \
+    NO_INSTALL_HARDLINKS=1 INSTALL_SYMLINKS=1 "prefix=$aside" CFLAGS=-O2
+  make -j2 "$@" all t/helper/test-tool
+  make "$@" install
+  mv GIT-BUILD-OPTIONS t templates "$aside/"
 }
 
 fetch_promtool() {
@@ -391,6 +423,7 @@ fi
 have_suites || build 1 "test suites of file systems" "$suites_folder" install_suites
 have_promtool || build 1 "promtool" "$promtool_folder" fetch_promtool
 have_openssh_regress || build 1 "OpenSSH's test scripts" "$openssh_regress_folder" fetch_openssh_regress
+have_newer_git || build 4 "newer git" "$newer_git_folder" build_newer_git
 if [ -n "$clients_todo" ]; then
   case "$clients_todo" in *go-*) need_go ;; *) find_go || true ;; esac
   step 4 "git clients" sh "$root/tools/clients/build.sh" "$go"

@@ -8,6 +8,7 @@ import {
   giteaProgram,
   headlessChromiumProgram,
   onPath,
+  newerGitFolder,
   opensshRegressFolder,
   otelcolProgram,
   postgresFolder,
@@ -49,6 +50,7 @@ export function missingPeers(): string[] {
     problem("the schemas of Kubernetes", kubernetesSchemas),
     problem("schemathesis", schemathesisPython),
     problem("the readers of configuration files", readersPython),
+    problem("the newer git", newerGitFolder),
     problem("OpenSSH's test scripts", opensshRegressFolder),
     ...[
       "Xvfb",

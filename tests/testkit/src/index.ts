@@ -85,6 +85,7 @@ export {
   headlessChromiumProgram,
   giteaProgram,
   onPath,
+  newerGitFolder,
   opensshRegressFolder,
   otelcolProgram,
   peerCache,

@@ -65,6 +65,13 @@ export function opensshRegressFolder(): string {
   return folder;
 }
 
+/** The folder of a git newer than Debian's stable one, which `npm run setup:peers` built: `bin`, and git's own tests in `t`. */
+export function newerGitFolder(): string {
+  const folder = join(peerCache(), "newer-git");
+  if (!existsSync(join(folder, "t/helper/test-tool"))) throw TestkitError.missing("the newer git");
+  return folder;
+}
+
 /** Prometheus's checker of rules, from PATH or from `npm run setup:peers`. */
 export function promtoolProgram(): string {
   const fetched = join(peerCache(), "promtool/promtool");
