@@ -14,6 +14,7 @@ import {
   SVC_LAUNCHER,
   tempFolder,
   testSeed,
+  until,
   type Postgres,
   type TempFolder,
 } from "@devplat/testkit";
@@ -89,6 +90,9 @@ async function killed(
   child.kill("SIGKILL");
   await ended;
 }
+
+const temporaryFiles = async (place: string): Promise<readonly string[]> =>
+  (await readdir(place)).filter((name) => name.startsWith("tmp_svc-backup_"));
 
 /** Whether the restore has made the database of an empty target. */
 async function isMade({
@@ -190,6 +194,35 @@ describe("svc backup that is killed", { timeout: 240_000 }, () => {
         round === 0 ? (await stat(target)).mode & 0o777 : 0o600,
       );
     }
+  });
+
+  it("leaves a file that the next backup removes, but not that of a running one", async () => {
+    const place = join(folder.path, "left");
+    await mkdir(place);
+    const written = async (): Promise<boolean> => (await temporaryFiles(place)).length > 0;
+    await killed(["backup", "-o", join(place, "first.age")], source, 0, written);
+    const left = await temporaryFiles(place);
+    assert.equal(left.length, 1);
+    // A backup that waits: its file must stay.
+    const child = spawn(SVC_LAUNCHER, ["backup", "-o", join(place, "slow.age")], {
+      env: { ...process.env, ...environment(source) },
+      stdio: "ignore",
+    });
+    const ended = once(child, "close");
+    try {
+      const other = await until(async () =>
+        (await temporaryFiles(place)).find((name) => !left.includes(name)),
+      );
+      child.kill("SIGSTOP");
+      assert.ok(!(await temporaryFiles(place)).includes(left[0] ?? ""));
+      await command(["backup", "-o", join(place, "second.age")], source);
+      assert.deepEqual((await readdir(place)).toSorted(), ["second.age", other]);
+      child.kill("SIGCONT");
+      assert.deepEqual(await ended, [0, null]);
+    } finally {
+      child.kill("SIGKILL");
+    }
+    assert.deepEqual((await readdir(place)).toSorted(), ["second.age", "slow.age"]);
   });
 
   it("by SIGTERM removes its temporary file", async () => {

@@ -98,7 +98,7 @@ for (const from of ["SQLite", "Postgres"]) {
 
     it("writes a file with mode 0600, and leaves no other", async () => {
       assert.equal((await stat(file)).mode & 0o777, 0o600);
-      const left = (await readdir(folder.path)).filter((name) => name.includes("aside"));
+      const left = (await readdir(folder.path)).filter((name) => name.startsWith("tmp_"));
       assert.deepEqual(left, []);
     });
 

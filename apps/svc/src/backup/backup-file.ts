@@ -1,26 +1,23 @@
 import { rmSync } from "node:fs";
 import { open, rename, stat, unlink } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import {
-  createTemporaryFile,
-  ifExists,
-  messageOf,
-  syncFolder,
-  systemCode,
-  temporaryPath,
-} from "@devplat/base";
+import { createTemporaryFile, ifExists, messageOf, syncFolder, systemCode } from "@devplat/base";
+import { removeTemporaryFiles, temporaryName } from "@devplat/git-store/leftovers";
 import { SvcError } from "../errors.ts";
 
 /** Means standard output or input. */
 export const STANDARD_STREAM = "-";
 const MODE = 0o600;
+/** In the names of temporary files. They say which process writes them, so those of one that was killed are known. */
+const TEMPORARY_KIND = "svc-backup";
 /** Bytes of a read: a part of age has 64 KiB. */
 const READ_BYTES = 256 * 1024;
 
 /**
- * Writes a file with mode 0600. It gets its name when it is complete and on the disk.
+ * Writes a file with mode 0600. It gets its name when it is complete and on the disk. Temporary files of backups that were killed
+ * are removed from the folder first.
  *
  * @throws SvcError `backup_failed`
  */
@@ -32,7 +29,8 @@ export async function writeBackupFile(path: string, bytes: Readable): Promise<vo
       hint: "Name a file, or write to standard output: -o -.",
     });
   }
-  const temporary = temporaryPath(path);
+  await removeTemporaryFiles(dirname(path), TEMPORARY_KIND);
+  const temporary = join(dirname(path), temporaryName(TEMPORARY_KIND));
   const leave = (): void => {
     rmSync(temporary, { force: true });
     process.exit(1);

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readdir, rm, stat } from "node:fs/promises";
+import { readdir, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { OWNER, ownerIsGone } from "./owner.ts";
 
@@ -34,9 +34,27 @@ export async function removeLeftovers(repositoryPath: string): Promise<string[]>
   return removed;
 }
 
+/**
+ * Removes files in a folder that have a {@link temporaryName} of this kind, and whose process has ended. Never rejects: a file that
+ * cannot be removed stays.
+ */
+export async function removeTemporaryFiles(folder: string, kind: string): Promise<void> {
+  const names = await readdir(folder).catch(() => []);
+  for (const name of names.filter((each) => each.startsWith(`tmp_${kind}_`))) {
+    const path = join(folder, name);
+    if ((await isTemporaryOfEnded(path, name)) === true) await unlink(path).catch(() => undefined);
+  }
+}
+
+/** Whether its process has ended. Undefined: it has no {@link temporaryName}. */
+async function isTemporaryOfEnded(path: string, name: string): Promise<boolean | undefined> {
+  const owner = /^tmp_.*_([0-9a-f]+\.[0-9]+\.[0-9a-f]+)_[0-9a-f]+$/u.exec(name)?.[1];
+  return owner === undefined ? undefined : (ownerIsGone(owner) ?? (await isOld(path)));
+}
+
 async function isLeftover(path: string, name: string, names: ReadonlySet<string>): Promise<boolean> {
-  const temporary = /^tmp_.*_([0-9a-f]+\.[0-9]+\.[0-9a-f]+)_[0-9a-f]+$/u.exec(name);
-  if (temporary !== null) return ownerIsGone(temporary[1]!) ?? (await isOld(path));
+  const isOfEnded = await isTemporaryOfEnded(path, name);
+  if (isOfEnded !== undefined) return isOfEnded;
   // Temporary files of stock git, and stale locks that are being removed.
   if (/^tmp_(?:pack|idx|rev|obj)_|\.lock~\.[0-9a-f]+$/u.test(name)) return isOld(path);
   const pack = /^(pack-[0-9a-f]+)\.(?:pack|rev|bitmap|reach)$/u.exec(name);
