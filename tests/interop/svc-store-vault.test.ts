@@ -116,6 +116,27 @@ describe("vault store", () => {
     await store.close();
   });
 
+  it("another engine than KV version 2 is refused by name, and nothing is written to it", async () => {
+    await vault.request("POST", "sys/mounts/old", { type: "kv", options: { version: "1" } });
+    await vault.request("POST", "sys/mounts/unversioned", { type: "kv" });
+    await vault.request("POST", "sys/mounts/ssh", { type: "ssh" });
+    const auth: VaultAuth = { method: "token", token: new Secret(vault.rootToken) };
+    for (const [mount, engine] of [
+      ["old", /"old".*a KV engine of version 1/],
+      ["unversioned", /"unversioned".*a KV engine of version 1/],
+      ["ssh", /"ssh".*an engine of type ssh/],
+    ] as const) {
+      const here = settings({ auth });
+      const other = { ...here, vault: { ...here.vault, mount } };
+      await assert.rejects(openDatabase(other), {
+        code: "config_refused",
+        message: engine,
+        hint: /-version=2 kv/,
+      });
+      assert.equal((await vault.request("LIST", mount)).status >= 400, true, "nothing was written");
+    }
+  });
+
   it("a refused login, a sealed Vault and a wrong mount differ, without secrets", async () => {
     const wrong: VaultAuth = {
       method: "approle",

@@ -37,6 +37,7 @@ export async function openVault(settings: VaultSettings): Promise<Database> {
   };
   try {
     await login.begin(client);
+    await refuseOtherEngine(client, settings.mount);
     await kv.read(FORM);
   } catch (error) {
     await close();
@@ -87,6 +88,36 @@ function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
     store: () => Promise.resolve(vaultStore(kv, close)),
     close,
   };
+}
+
+/**
+ * A KV engine of version 1 would take writes, and not as documents. A mount that Vault does not show to this token is found by the
+ * first read.
+ *
+ * @throws SvcError `config_refused`
+ */
+async function refuseOtherEngine(client: VaultClient, mount: string): Promise<void> {
+  const engine = await engineOf(client, mount);
+  if (engine === undefined) return;
+  throw new SvcError(
+    "config_refused",
+    `Cannot use the mount "${mount}" in Vault (vault.mount, SVC_VAULT_MOUNT): it is ${engine}`,
+    { hint: "Name a mount of a KV version 2 engine: vault secrets enable -path=NAME -version=2 kv" },
+  );
+}
+
+/** @returns undefined: it is a KV engine of version 2, or Vault does not say it */
+async function engineOf(client: VaultClient, mount: string): Promise<string | undefined> {
+  try {
+    const path = `sys/internal/ui/mounts/${mount}`;
+    const data = (await client.request({ method: "GET", path })).get("data");
+    const type = data.get("type").string();
+    if (type !== "kv") return `an engine of type ${type}`;
+    return data.get("options").get("version").value === "2" ? undefined : "a KV engine of version 1";
+  } catch (error) {
+    if (error instanceof SecretStoreError) return undefined;
+    throw error;
+  }
 }
 
 async function clientFor(settings: VaultSettings, login: VaultLogin): Promise<VaultClient> {
