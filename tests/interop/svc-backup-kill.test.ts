@@ -285,4 +285,10 @@ describe("svc backup and svc restore on a full disk", { timeout: 240_000 }, () =
     assert.match(stderr, /Cannot restore: a disk is full/);
     assert.match(stdout, /code 1/);
   });
+
+  it("--check needs no space", async () => {
+    const script = `SQLITE_TMPDIR="$1" TMPDIR="$1" "$SVC" restore "$BACKUP" --check; echo "code $?"`;
+    const { stdout, stderr } = await onSmallDisk(16, script, {});
+    assert.match(stdout, /complete and undamaged[^]*code 0/, stderr);
+  });
 });

@@ -13,7 +13,7 @@ import { countValidTokens, isValidAt } from "../storage/sql/valid-tokens.ts";
 import { SecretBox } from "../storage/secret-box.ts";
 import { openSqlite } from "../storage/sqlite/open.ts";
 import { refusedBackup, type BackupHeader, type BackupRow } from "./backup-format.ts";
-import { readBackup, type ReadBackup } from "./backup-reader.ts";
+import { readBackup, type BackupVisitor, type ReadBackup } from "./backup-reader.ts";
 import type { Unlocking } from "./encryption.ts";
 import { checkRow, tableForms, type TableForm } from "./row-check.ts";
 
@@ -67,6 +67,25 @@ export class StagedBackup {
     } catch (error) {
       await db.destroy();
       throw error;
+    }
+  }
+
+  /**
+   * Reads a backup to its end, and keeps no row: it needs no space. It does not compare rows with each other.
+   *
+   * @param progress called with the rows so far
+   * @throws SvcError `backup_refused`, `backup_locked`
+   */
+  static async check(
+    file: Readable,
+    unlocking: Unlocking,
+    progress: (rows: number) => void,
+  ): Promise<ReadBackup> {
+    const db = await openSqlite(TEMPORARY);
+    try {
+      return await readBackup(file, unlocking, new RowChecks(db, progress));
+    } finally {
+      await db.destroy();
     }
   }
 
@@ -139,13 +158,14 @@ export class StagedBackup {
   }
 }
 
-/** Puts rows into the temporary database, at the state of migration that they have. */
-class Staging {
+/** Checks rows one by one, by the schema of their time. */
+class RowChecks implements BackupVisitor {
   readonly #db: Kysely<Tables>;
   readonly #progress: (rows: number) => void;
   #forms: ReadonlyMap<string, TableForm> = new Map();
   #rows = 0;
 
+  /** @param db a temporary database, which gets the schema of the backup */
   constructor(db: Kysely<Tables>, progress: (rows: number) => void) {
     this.#db = db;
     this.#progress = progress;
@@ -163,8 +183,6 @@ class Staging {
     const last = MIGRATION_NAMES.slice(0, migrations.length);
     if (migrations.join() !== last.join()) throw refusedBackup("its list of migrations has gaps");
     await migrateTo(this.#db, last.at(-1) ?? "");
-    // References are checked once, at the end. Otherwise the order of the tables in the file would matter.
-    await sql`PRAGMA foreign_keys = OFF`.execute(this.#db);
     this.#forms = await tableForms(this.#db);
   }
 
@@ -172,14 +190,34 @@ class Staging {
     const form = this.#forms.get(table);
     if (form === undefined) throw refusedBackup(`it has a table ${table}, which its version did not have`);
     for (const row of rows) checkRow(table, form, row);
+    this.#rows += rows.length;
+    this.#progress(this.#rows);
+  }
+}
+
+/** Puts rows into the temporary database, at the state of migration that they have. */
+class Staging extends RowChecks {
+  readonly #db: Kysely<Tables>;
+
+  constructor(db: Kysely<Tables>, progress: (rows: number) => void) {
+    super(db, progress);
+    this.#db = db;
+  }
+
+  override async header(header: BackupHeader): Promise<void> {
+    await super.header(header);
+    // References are checked once, at the end. Otherwise the order of the tables in the file would matter.
+    await sql`PRAGMA foreign_keys = OFF`.execute(this.#db);
+  }
+
+  override async rows(table: string, rows: readonly BackupRow[]): Promise<void> {
+    await super.rows(table, rows);
     try {
       await insertRows(this.#db, { table, rows } satisfies TableRows);
     } catch (error) {
       if (!isConstraint(error)) throw error;
       throw refusedBackup(`rows of table ${table} contradict each other`);
     }
-    this.#rows += rows.length;
-    this.#progress(this.#rows);
   }
 
   async complete(): Promise<void> {

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { noteLine, printLine } from "@devplat/base/terminal";
 import { flagOf, printResult, textOf, textsOf, type Options } from "@devplat/cli";
 import { openBackupFile } from "../../backup/backup-file.ts";
+import type { ReadBackup } from "../../backup/backup-reader.ts";
 import { unlockingOf } from "../../backup/backup-secrets.ts";
 import { namingFullDisk } from "../../backup/disk-full.ts";
 import { progressNote } from "../../backup/progress-note.ts";
@@ -30,29 +31,32 @@ async function restoreBackup({
     environment,
   });
   const bytes = await openBackupFile(file);
-  const staged = await StagedBackup.read(bytes, unlocking, progressNote("read", flagOf(options, "json")));
+  const progress = progressNote("read", flagOf(options, "json"));
+  const folder = textOf(options, "configuration");
+  if (flagOf(options, "check") || folder !== undefined) {
+    const backup = await StagedBackup.check(bytes, unlocking, progress);
+    if (folder === undefined) printContent(options, backup);
+    else await restoreConfiguration(options, backup, folder);
+    return;
+  }
+  const staged = await StagedBackup.read(bytes, unlocking, progress);
   try {
-    const folder = textOf(options, "configuration");
-    if (flagOf(options, "check")) printContent(options, staged);
-    else if (folder !== undefined) await restoreConfiguration(options, staged, folder);
-    else {
-      const { config } = await readConfig(flags);
-      refuseUnusable(config);
-      const restored = await restoreDatabase(staged, config, {
-        replace: flagOf(options, "replace"),
-        keepSessions: flagOf(options, "keep-sessions"),
-        keepTokens: flagOf(options, "keep-tokens"),
-        keepCache: flagOf(options, "keep-cache"),
-        otherHost: flagOf(options, "other-host"),
-      });
-      printRestored(options, staged, restored);
-    }
+    const { config } = await readConfig(flags);
+    refuseUnusable(config);
+    const restored = await restoreDatabase(staged, config, {
+      replace: flagOf(options, "replace"),
+      keepSessions: flagOf(options, "keep-sessions"),
+      keepTokens: flagOf(options, "keep-tokens"),
+      keepCache: flagOf(options, "keep-cache"),
+      otherHost: flagOf(options, "other-host"),
+    });
+    printRestored(options, staged, restored);
   } finally {
     await staged.close();
   }
 }
 
-function printContent(options: Options, { backup }: StagedBackup): void {
+function printContent(options: Options, backup: ReadBackup): void {
   const { header, configuration, key, rows } = backup;
   const variables = Object.keys(configuration?.environment ?? {});
   const content = {
@@ -78,11 +82,7 @@ function printContent(options: Options, { backup }: StagedBackup): void {
   });
 }
 
-async function restoreConfiguration(
-  options: Options,
-  { backup }: StagedBackup,
-  folder: string,
-): Promise<void> {
+async function restoreConfiguration(options: Options, backup: ReadBackup, folder: string): Promise<void> {
   const written = await writeConfiguration(backup, resolve(folder), flagOf(options, "replace"));
   printResult(options, { written }, () => {
     for (const path of written) printLine(`wrote ${path}`);
