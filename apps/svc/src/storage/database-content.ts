@@ -33,7 +33,7 @@ export interface Replaced {
   readonly deleted: Readonly<Record<string, number>>;
   /**
    * Tokens that were revoked in the former content, and would be valid in the new one. They are revoked there, too. They include
-   * administration tokens, but not in Vault.
+   * administration tokens.
    */
   readonly revocations: number;
   /** Tokens of the new content that are valid, administration tokens included. */

@@ -10,6 +10,8 @@ export const RESTORING = "restore_has_not_ended";
 
 export interface FormDocument {
   readonly applied: readonly string[];
+  /** Ids of revoked administration tokens of the former content, while a restore runs. */
+  readonly endedAdministration?: readonly string[];
 }
 
 export async function appliedMigrations(kv: VaultKv): Promise<readonly string[]> {

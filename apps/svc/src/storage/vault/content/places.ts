@@ -62,9 +62,13 @@ export function userDocuments(row: Tables["users"], box: SecretBox): readonly Pl
 export function sessionDocuments(session: SessionRecord): readonly PlacedDocument[] {
   const { id, tokenHash } = session;
   return [
-    { path: `session-ids/${id}`, value: { hash: tokenHash } },
+    { path: sessionIdPath(id), value: { hash: tokenHash } },
     { path: `sessions/${tokenHash}`, value: session },
   ];
+}
+
+export function sessionIdPath(id: string): string {
+  return `session-ids/${id}`;
 }
 
 /** Names that lead to the document of a token. */

@@ -36,7 +36,7 @@ export async function refuseVaultReplacement(kv: VaultKv, replace: boolean): Pro
 /**
  * Puts rows in place of what Vault has. Vault has no transactions: until the end the form document has a mark with which no
  * program starts. A restore that was ended in the middle is run again. It finds revocations and epochs of the former content in
- * the documents that it left.
+ * the documents that it left. Revoked administration tokens leave no document: the form document has their ids until the end.
  *
  * @param box opens the secrets of the rows
  */
@@ -72,7 +72,7 @@ async function mark(kv: VaultKv): Promise<void> {
   let former: FormDocument = { applied: [] };
   await kv.change<FormDocument>(FORM, (form) => {
     former = form ?? former;
-    return { applied: [RESTORING] };
+    return { ...former, applied: [RESTORING] };
   });
   try {
     await refuseRunningInstances(vaultInstances(kv));

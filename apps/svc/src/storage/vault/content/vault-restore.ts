@@ -9,6 +9,7 @@ import { entryOf, PATH as APPS } from "../apps.ts";
 import { inBatches } from "../batches.ts";
 import { vaultEpochs } from "../coordination/epochs.ts";
 import type { VaultKv } from "../kv.ts";
+import { endedAdministrationTokens } from "./ended-administration.ts";
 import {
   auditDocuments,
   CONTENT_FOLDERS,
@@ -38,6 +39,8 @@ export class VaultRestore {
   readonly #written = new Set<string>();
   readonly #repositories: CachedRepositoryRecord[] = [];
   readonly #apps: AppRecord[] = [];
+  /** Undefined: not looked for yet. */
+  #endedAdministration: ReadonlySet<string> | undefined;
   /** Tokens that were revoked in the former content, and would be valid in the new one. */
   revocations = 0;
   /** Tokens of the new content that are valid. */
@@ -96,10 +99,21 @@ export class VaultRestore {
 
   async #writeSessions(sessions: readonly SessionRecord[]): Promise<void> {
     const { now } = this.#parts.content;
-    await this.#putAll(sessions.flatMap(sessionDocuments));
-    this.validTokens += sessions.filter(
-      ({ kind, expiresAt }) => kind === "administration" && expiresAt > now,
-    ).length;
+    const ended = await this.#ended(sessions);
+    const kept = sessions.filter(({ id }) => !ended.has(id));
+    await this.#putAll(kept.flatMap(sessionDocuments));
+    const valid = (some: readonly SessionRecord[]): number =>
+      some.filter(({ kind, expiresAt }) => kind === "administration" && expiresAt > now).length;
+    this.validTokens += valid(kept);
+    this.revocations += valid(sessions) - valid(kept);
+  }
+
+  /** Administration tokens that were revoked in the former content. To find them takes a request for each document of the audit. */
+  async #ended(sessions: readonly SessionRecord[]): Promise<ReadonlySet<string>> {
+    if (!sessions.some(({ kind }) => kind === "administration")) return new Set();
+    const { kv, keepLease } = this.#parts;
+    this.#endedAdministration ??= await endedAdministrationTokens(kv, keepLease);
+    return this.#endedAdministration;
   }
 
   async #writeTokens(tokens: readonly TokenRecord[]): Promise<void> {
