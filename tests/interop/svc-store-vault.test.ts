@@ -116,7 +116,7 @@ describe("vault store", () => {
     await store.close();
   });
 
-  it("another engine than KV version 2 is refused by name, and nothing is written to it", async () => {
+  it("another engine than KV version 2 is refused, and nothing is written to it", async () => {
     await vault.request("POST", "sys/mounts/old", { type: "kv", options: { version: "1" } });
     await vault.request("POST", "sys/mounts/unversioned", { type: "kv" });
     await vault.request("POST", "sys/mounts/ssh", { type: "ssh" });
