@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { git, gitEnvironment, gitSettings, repositories, run, type Finished } from "@devplat/testkit";
+import { git, gitEnvironment, gitSettings, repositories, run } from "@devplat/testkit";
 import { startStand, type Stand } from "./svc-git-stand.ts";
 import { runSeedClient as seed } from "./svc-seed-client-stand.ts";
 import { makeSeed } from "./svc-seed-stand.ts";
@@ -128,48 +128,6 @@ describe("svc-seed", { timeout: 600_000 }, () => {
     const { code, stderr } = await seed([url("bad"), newFolder()], { env });
     assert.match(stderr, /git refuses an object of the seed: cloning without the seed/);
     assert.notEqual(code, 0, "and the plain clone is refused, too");
-  });
-
-  it("before a check-out step it brings the objects, which the step uses", async () => {
-    const folder = newFolder();
-    const { code, stderr } = await seed(["--into", folder, "--origin-url", url(), url()]);
-    assert.deepEqual([code, stderr], [0, ""]);
-    await stand.codeHost.push("org", "r", { commits: 1 });
-    const step = async (...args: readonly string[]): Promise<Finished> =>
-      run("git", args, { cwd: folder, env: { ...gitEnvironment(), GIT_TRACE_PACKET: "1" } });
-    // The commands of actions/checkout, version 4, for a folder that it finds.
-    assert.equal((await step("config", "--local", "--get", "remote.origin.url")).stdout, `${url()}\n`);
-    assert.equal(
-      (await step("rev-parse", "--symbolic-full-name", "--verify", "--quiet", "HEAD")).stdout,
-      "HEAD\n",
-    );
-    const branches = await step("rev-parse", "--symbolic-full-name", "--branches");
-    assert.equal(branches.stdout, "");
-    assert.equal((await step("clean", "-ffdx")).code, 0);
-    assert.equal((await step("reset", "--hard", "HEAD")).code, 0);
-    await step("config", "--local", "gc.auto", "0");
-    const refspecs = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
-    const options = ["-c", "protocol.version=2", "fetch", "--prune", "--no-recurse-submodules"];
-    const fetched = await step(...options, "origin", ...refspecs);
-    assert.equal(fetched.code, 0, fetched.stderr);
-    const haves = fetched.stderr.match(/fetch> have/g)?.length ?? 0;
-    assert.ok(haves > 0, fetched.stderr);
-    assert.equal((await step("branch", "--list", "--remote", "origin/main")).stdout, "  origin/main\n");
-    const checkedOut = await step(
-      "checkout",
-      "--progress",
-      "--force",
-      "-B",
-      "main",
-      "refs/remotes/origin/main",
-    );
-    assert.equal(checkedOut.code, 0, checkedOut.stderr);
-    assert.equal((await step("status", "--porcelain")).stdout, "");
-    assert.equal((await run("git", ["-C", folder, "fsck", "--full", "--strict"])).stderr, "");
-    // A second job in the same folder changes nothing.
-    const again = await seed(["--into", folder, url()]);
-    assert.equal(again.code, 0);
-    assert.match(again.stderr, /is a repository already/);
   });
 
   for (const [args, reason] of [

@@ -25,7 +25,8 @@ Clones a repository through svc by its seed, without indexing a pack on this mac
   -h, --help           Show this help.
 
 With any other option of git clone, git clone does all the work. If the command was interrupted, run it again: it goes on
-where it stopped. SVC_SEED_PARTS is the number of parallel downloads, 1 to 16 (default 4).
+where it stopped. SVC_SEED_PARTS is the number of parallel downloads, 1 to 16 (default 4). With --into, SVC_SEED_TOKEN is the
+token of a URL that has none: arguments are visible to other users of the machine.
 END
 }
 
@@ -192,6 +193,10 @@ read_url() {
       esac
       ;;
   esac
+  if [ -n "$into" ] && [ -z "$credential_setting" ] && [ -n "${SVC_SEED_TOKEN:-}" ]; then
+    user=x password=$SVC_SEED_TOKEN
+    use_credential
+  fi
   settings=$(git_settings)
 }
 
