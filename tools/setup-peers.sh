@@ -103,6 +103,10 @@ have_schemathesis() { "$schemathesis_folder/bin/python" -c 'import schemathesis'
 readers_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/readers-$(sha256sum < "$root/tools/readers/requirements.txt" | cut -c1-12)"
 have_readers() { "$readers_folder/bin/python" -c 'import yaml, ruamel.yaml, dotenv, javaproperties' 2>/dev/null; }
 
+# Runtimes, compilers and bundlers for the tests of the published packages.
+consumers_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/consumers-$(cat "$root/tools/consumers/package.json" "$root/tools/consumers/package-lock.json" | sha256sum | cut -c1-12)"
+have_consumers() { [ -f "$consumers_folder/node_modules/rollup/package.json" ]; }
+
 # OpenSSH's own test scripts, from the source package of Debian that the machine's ssh is from.
 openssh_regress_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/openssh-regress"
 have_openssh_regress() { [ -f "$openssh_regress_folder/regress/agent-restrict.sh" ]; }
@@ -237,6 +241,7 @@ have_versitygw || plan 1 "versitygw"
 have_minio || plan 2 "MinIO"
 have_schemathesis || plan 1 "schemathesis"
 have_readers || plan 1 "Python readers"
+have_consumers || plan 1 "runtimes and bundlers"
 have_promtool || plan 1 "promtool"
 have_openssh_regress || plan 1 "OpenSSH's test scripts"
 have_newer_git || plan 4 "newer git"
@@ -371,6 +376,13 @@ install_python() { # a folder of tools with a requirements.txt
     --only-binary :all: -r "$root/tools/$1/requirements.txt"
 }
 
+install_consumers() {
+  mkdir -p "$aside"
+  cp "$root/tools/consumers/package.json" "$root/tools/consumers/package-lock.json" "$aside/"
+  cd "$aside"
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+}
+
 # build MINUTES NAME FOLDER COMMAND [ARG ...]: a step that fills $aside, which then becomes FOLDER.
 build() {
   minutes=$1 name=$2 folder=$3
@@ -408,6 +420,7 @@ if ! have_readers; then
   build 1 "Python readers" "$readers_folder" install_python readers
   have_readers || fail "the Python readers do not load"
 fi
+have_consumers || build 1 "runtimes and bundlers" "$consumers_folder" install_consumers
 if ! have_helm; then
   need_go
   build 2 "Helm" "$helm_folder" build_go helm helm.sh/helm/v3/cmd/helm

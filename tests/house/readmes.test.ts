@@ -4,11 +4,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { run, tempFolder } from "@devplat/testkit";
+import { readmeExamples } from "@devplat/testkit/readme-examples";
 import { ROOT } from "./sources.ts";
 
 /** Packages with their own test for the examples, which show files before and after or need a repository. */
 const TESTED_THERE = new Set(["document-edit", "git-store"]);
-const EXAMPLE = /^```ts\n(.*?)^```$/gms;
 const IMPORT = /(?<=from )"(?=@devplat\/|\w)([^":]+)"/g;
 /** Comment after or below an example, with its output. */
 const COMMENT = /(?:^|;\s*)\/\/ (.*)$/gm;
@@ -19,7 +19,7 @@ describe("READMEs of the packages", () => {
   for (const name of names.filter((each) => !TESTED_THERE.has(each)).toSorted()) {
     it(`the example of ${name} prints what it says`, async () => {
       const readme = readFileSync(join(ROOT, "packages", name, "README.md"), "utf8");
-      const [[, example = ""] = [], ...more] = readme.matchAll(EXAMPLE);
+      const [example = "", ...more] = readmeExamples(readme);
       assert.equal(more.length, 0, "one example says how to begin");
       const folder = await tempFolder("readme");
       try {

@@ -7,7 +7,7 @@ import { FORMATS, type Format } from "./packages.ts";
 export const HELP = `Usage: npm run release -- --out DIR [options]
 
 Makes a release of both programs: archives with single executables, Linux packages, lists of components, provenance, SHA256SUMS,
-its signature, and manifests of package managers. Equal commits and options give equal bytes.
+its signature, and manifests of package managers. The npm packages of the git engine are part of it, with versions of their own. Equal commits and options give equal bytes.
 
   --out DIR             folder of the release; has to be empty or absent
   --version V           version, as 1.2.3 or 1.2.3-rc.1 (default: the one of apps/svc/package.json)

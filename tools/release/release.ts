@@ -19,6 +19,7 @@ import { runtimeOf, type Runtime } from "./runtimes.ts";
 import { sbom } from "./sbom.ts";
 import { ROOT, readSource, releaseCache, type Source } from "./source.ts";
 import { sign, sumsOf, sumsText } from "./sums.ts";
+import { writeTarballs } from "./tarballs.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -51,6 +52,7 @@ async function release(options: ReleaseOptions): Promise<void> {
     for (const name of programs) {
       await releaseProgram(name, { ...options, version, source, runtimes, nfpm, folder: join(work, name) });
     }
+    for (const file of await writeTarballs(out, source.epoch)) say(file);
     await writeLists({ options, version, source, runtimes });
   } finally {
     await rm(work, { recursive: true, force: true });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import {
   chromiumProgram,
   clientPrograms,
+  consumerPrograms,
   filesystemSuites,
   giteaProgram,
   headlessChromiumProgram,
@@ -44,6 +45,7 @@ export function missingPeers(): string[] {
     problem("OpenSSL's engine for PKCS#11", pkcs11Engine),
     problem("the builds of git clients", clientPrograms),
     problem("the test suites of file systems", filesystemSuites),
+    problem("the runtimes and bundlers", consumerPrograms),
     problem("promtool", promtoolProgram),
     problem("the Helm build", helmProgram),
     problem("the build of the OpenTelemetry Collector", otelcolProgram),

@@ -3,15 +3,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { readmeExamples } from "@devplat/testkit/readme-examples";
 import { buildRepository, git, temporaryFolder } from "../test/git.test-kit.ts";
 
 const README = new URL("../README.md", import.meta.url);
 
-const examples = [...readFileSync(README, "utf8").matchAll(/^```ts\n(.*?)^```$/gmsu)].map(
-  (match) => match[1]!,
-);
-
-for (const [i, example] of examples.entries()) {
+for (const [i, example] of readmeExamples(readFileSync(README, "utf8")).entries()) {
   test(`example ${i + 1} of the README runs`, async (t) => {
     using folder = temporaryFolder();
     const source = buildRepository(folder.path);

