@@ -123,7 +123,7 @@ describe("npm packages of the git engine", () => {
       const paths = await readdir(root, { recursive: true });
       const files = paths.filter((path) => path.includes("."));
       const other = files.filter((path) => !/^dist\/.*(?:\.js|\.js\.map|\.d\.ts)$/.test(path));
-      assert.deepEqual(other.toSorted(), ["CHANGELOG.md", "README.md", "package.json"]);
+      assert.deepEqual(other.toSorted(), ["API.md", "CHANGELOG.md", "README.md", "package.json"]);
       assert.ok(paths.includes("LICENSE"));
       assert.deepEqual(
         files.filter((path) => path.includes("test")),

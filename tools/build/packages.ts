@@ -10,7 +10,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const PACKAGES = join(ROOT, "packages");
 /** Packages that other projects install. {@link buildPackages} compiles them as `packages.tsconfig.json` says. */
 export const PUBLISHED = ["git-protocol", "git-store"] as const;
-const DOCUMENTS = ["README.md", "CHANGELOG.md"] as const;
+const DOCUMENTS = ["README.md", "API.md", "CHANGELOG.md"] as const;
 
 /** A package as other projects install it. */
 export interface BuiltPackage {

@@ -30,6 +30,7 @@ export type CommandBody =
   | { readonly kind: "probe" }
   | { readonly kind: "commands"; readonly commands: readonly EncodedCommand[] };
 
+/** A request, and its bytes in the body. */
 export interface EncodedCommand {
   readonly request: CommandRequest;
   readonly bytes: Buffer;

@@ -17,6 +17,7 @@ export const FETCH_SECTIONS = [
   "packfile-uris",
   "packfile",
 ] as const;
+/** Name of a section of a `fetch` response. */
 export type FetchSection = (typeof FETCH_SECTIONS)[number];
 
 /** Callbacks of {@link FetchResponseWalker}, all optional. Buffers are views: copy them to keep them. */

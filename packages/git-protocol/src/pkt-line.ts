@@ -30,8 +30,11 @@ export type PktLineDecoding =
   | { readonly state: "incomplete"; readonly missing: number }
   | { readonly state: "error"; readonly error: ProtocolError };
 
+/** Bytes of a flush-pkt. Do not write to them. */
 export const FLUSH_PKT: Buffer = Buffer.from("0000");
+/** Bytes of a delim-pkt. Do not write to them. */
 export const DELIM_PKT: Buffer = Buffer.from("0001");
+/** Bytes of a response-end-pkt. Do not write to them. */
 export const RESPONSE_END_PKT: Buffer = Buffer.from("0002");
 
 const SPECIAL: Readonly<Record<number, PktLine>> = {

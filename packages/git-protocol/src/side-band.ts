@@ -3,11 +3,13 @@ import { FLUSH_PKT, MAX_PAYLOAD_BYTES, encodePktLine } from "./pkt-line.ts";
 
 /** Channels of side-band, the first byte of a packet (gitprotocol-pack, "Packfile Data"). */
 export const SIDE_BAND = { pack: 1, progress: 2, error: 3 } as const;
+/** Number of a channel of side-band. */
 export type SideBandChannel = (typeof SIDE_BAND)[keyof typeof SIDE_BAND];
 
 /** Maximum data in one side-band-64k packet, in bytes. */
 export const MAX_SIDE_BAND_BYTES = MAX_PAYLOAD_BYTES - 1;
 
+/** Channel and data of one side-band packet. */
 export interface SideBandPacket {
   readonly channel: SideBandChannel;
   readonly data: Buffer;

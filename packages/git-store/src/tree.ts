@@ -5,9 +5,11 @@ import { hexAt, type Oid } from "./oid.ts";
 
 const corrupt = corruptIn("corrupt_object", "a tree");
 
-/** Modes of tree entries, as git writes them. */
+/** Mode of a tree in a tree, as git writes it. */
 export const MODE_TREE = 0o040000;
+/** Mode of a submodule. */
 export const MODE_GITLINK = 0o160000;
+/** Mode of a symbolic link. */
 export const MODE_SYMLINK = 0o120000;
 
 /** The bits of a mode that hold the file type. */

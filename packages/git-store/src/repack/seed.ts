@@ -28,8 +28,10 @@ const CACHE_BYTES = 16 * 2 ** 20;
 
 /** Files of a seed, as `<name>.<kind>`. `graph` is the commit-graph of its commits. */
 export const SEED_KINDS = ["pack", "idx", "rev", "graph"] as const;
+/** Ending of the name of one of these files. */
 export type SeedKind = (typeof SEED_KINDS)[number];
 
+/** Size and hash of a file of a seed. */
 export interface SeedFile {
   readonly size: number;
   /** In hex. */
