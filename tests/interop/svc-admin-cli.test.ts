@@ -28,6 +28,7 @@ const MIGRATIONS = [
   "0005_instance_address_additive",
   "0006_settings_digests_additive",
   "0007_seed_additive",
+  "0008_bundles_additive",
 ];
 
 let folder: TempFolder;
@@ -137,7 +138,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
       "a database that is behind",
       { SVC_ENCRYPTION_KEY: KEY },
       1,
-      /^svc: The database lacks 7 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
+      /^svc: The database lacks 8 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
     ],
   ];
   for (const [name, env, code, message] of refusals) {

@@ -126,7 +126,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
   const policies = new Map<string, CachePolicy>();
   const keyOf = (owner: string, name: string): string => `${owner}/${name}`.toLowerCase();
   const add = (owner: string, name: string, given: Partial<CachePolicy> = {}): void => {
-    const settings = { timeoutSeconds: 30, maxCacheSizeMb: undefined, seed: true };
+    const settings = { timeoutSeconds: 30, maxCacheSizeMb: undefined, seed: true, bundles: false };
     const base = { id: "1", owner, name, enabled: true, ...settings };
     policies.set(keyOf(owner, name), { ...base, ...given });
   };

@@ -38,16 +38,18 @@ for (const [title, grantSeconds] of rounds) {
       for (const name of ["secret-filled", "secret-unlisted", "secret-disabled"]) {
         await stand.codeHost.addRepository("org", name, { private: true });
       }
-      stand.list("org", "secret-filled");
-      stand.list("org", "secret-disabled", { enabled: false });
+      stand.list("org", "secret-filled", { bundles: true });
+      stand.list("org", "secret-disabled", { enabled: false, bundles: true });
       manifest = await makeSeed(stand, SECRET, OWNER);
     });
     after(() => stand.stop());
 
-    /** One request for the manifest, and one for each file. */
+    /** One request for the manifest, one for each file, and one for the bundle. */
     const askAll = async (repository: string, headers: Record<string, string>): Promise<Answer[]> => {
       const answers = [await askSeed(stand, repository, headers)];
       for (const key of FILES) answers.push(await askFile(stand, repository, manifest[key].name, headers));
+      const bundle = manifest.pack.name.replace(/pack$/, "bundle");
+      answers.push(await askFile(stand, repository, bundle, headers));
       return answers;
     };
 
@@ -119,7 +121,7 @@ for (const [title, grantSeconds] of rounds) {
       const action = { owner: "org", name: "secret-filled", resource: "contents", level: "read" };
       assert.deepEqual(
         stand.actions,
-        Array.from({ length: FILES.length + 1 }, () => action),
+        Array.from({ length: FILES.length + 2 }, () => action),
       );
     });
 

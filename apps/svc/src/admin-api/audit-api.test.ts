@@ -173,6 +173,7 @@ describe("GET /api/audit", () => {
       timeout_seconds: 30,
       max_cache_size_mb: "none",
       seed: true,
+      bundles: false,
     });
   });
 

@@ -196,6 +196,7 @@ describe("warming by hand", () => {
           timeoutSeconds: undefined,
           maxCacheSizeMb: undefined,
           seed: undefined,
+          bundles: undefined,
         });
         const response = await post(record.id);
         const body = response.status === 202 ? {} : ((await response.json()) as Record<string, string>);
@@ -219,7 +220,7 @@ describe("one cached repository", () => {
     const { id, name } = await listed();
     const response = await send(`/api/cached-repos/${id}`, {
       method: "PATCH",
-      body: { enabled: false, timeout_seconds: 600, max_cache_size_mb: 2048, seed: false },
+      body: { enabled: false, timeout_seconds: 600, max_cache_size_mb: 2048, seed: false, bundles: true },
     });
     assert.equal(response.status, 200);
     assert.equal(response.headers.get("etag"), '"2"');
@@ -231,10 +232,16 @@ describe("one cached repository", () => {
       timeoutSeconds: 600,
       maxCacheSizeMb: 2048,
       seed: false,
+      bundles: true,
     });
     assert.equal((await send(`/api/cached-repos/${id}`)).json["seed"], false);
-    const reset = await send(`/api/cached-repos/${id}`, { method: "PATCH", body: { seed: null } });
+    assert.equal((await send(`/api/cached-repos/${id}`)).json["bundles"], true);
+    const reset = await send(`/api/cached-repos/${id}`, {
+      method: "PATCH",
+      body: { seed: null, bundles: null },
+    });
     assert.equal(reset.json["seed"], true);
+    assert.equal(reset.json["bundles"], false);
     assert.equal(
       (await send(`/api/cached-repos/${id}`, { method: "PATCH", body: { enabled: true } })).json["enabled"],
       true,

@@ -1,6 +1,10 @@
 import type { BucketFigures } from "../cache/policy.ts";
 import { z } from "zod";
-import { DEFAULT_SEED, DEFAULT_TIMEOUT_SECONDS } from "../administration/repositories/cached-repositories.ts";
+import {
+  DEFAULT_BUNDLES,
+  DEFAULT_SEED,
+  DEFAULT_TIMEOUT_SECONDS,
+} from "../administration/repositories/cached-repositories.ts";
 import type {
   Repositories,
   RepositoryState,
@@ -28,6 +32,7 @@ export const repositorySchema = z
     timeout_seconds: z.int().meta({ description: "The effective value" }),
     max_cache_size_mb: z.int().nullable().meta({ description: "null: no limit" }),
     seed: z.boolean().meta({ description: "Whether seeds are made and sent: the effective value" }),
+    bundles: z.boolean().meta({ description: "Whether git is offered bundles: the effective value" }),
     created_at: time,
     updated_at: time,
     stats: z.strictObject({
@@ -214,6 +219,7 @@ function repositoryView(
     timeout_seconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
     max_cache_size_mb: record.maxCacheSizeMb ?? null,
     seed: record.seed ?? DEFAULT_SEED,
+    bundles: record.bundles ?? DEFAULT_BUNDLES,
     created_at: isoTime(record.createdAt),
     updated_at: isoTime(record.updatedAt),
     stats: {

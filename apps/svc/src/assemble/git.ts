@@ -75,6 +75,22 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     const { FileSender } = await import("../http/send-file/file-sender.ts");
     return new FileSender();
   });
+  const { changes, strictLsRefs: strict } = options;
+  const seed = new Late(async () => {
+    const { SeedCommand } = await import("../git/seed/seed-command.ts");
+    return new SeedCommand({
+      upstream,
+      access,
+      cache,
+      ensurer,
+      userAgent,
+      seeds,
+      files,
+      strict,
+      metrics,
+      clock,
+    });
+  });
   const uploadPack = new UploadPack({
     upstream,
     bodies: new BodyReaders({ maxBytes: options.gitCommandBytes, idleMs }),
@@ -95,9 +111,13 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     }),
     objectInfo: new Late(async () => {
       const { ObjectInfoCommand } = await import("../git/object-info/object-info-command.ts");
-      return new ObjectInfoCommand({ upstream, access, objects, outcomes, strict: options.strictLsRefs });
+      return new ObjectInfoCommand({ upstream, access, objects, outcomes, strict });
     }),
-    strict: options.strictLsRefs,
+    bundleUri: new Late(async () => {
+      const { BundleUriCommand } = await import("../git/seed/bundle-uri-command.ts");
+      return new BundleUriCommand({ seeds: await seed.get(), outcomes });
+    }),
+    strict,
   });
   const ensure = new Late(async () => {
     const [{ EnsureCommand }, { EnsureBodies }] = await Promise.all([
@@ -107,21 +127,6 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
     const bodies = new EnsureBodies(idleMs);
     return new EnsureCommand({ upstream, access, cache, ensurer, bodies, metrics, clock, userAgent });
   });
-  const { changes, strictLsRefs: strict } = options;
-  const seed = new Late(async () => {
-    const { SeedCommand } = await import("../git/seed/seed-command.ts");
-    return new SeedCommand({
-      upstream,
-      access,
-      cache,
-      ensurer,
-      userAgent,
-      seeds,
-      files,
-      strict,
-      metrics,
-      clock,
-    });
-  });
-  return new GitRoutes({ ...routes, cached: { access, cache, uploadPack, ensure, seed, files, changes } });
+  const cached = { access, cache, uploadPack, ensure, seed, strict, files, changes };
+  return new GitRoutes({ ...routes, cached });
 }

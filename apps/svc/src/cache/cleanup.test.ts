@@ -61,8 +61,8 @@ function playedCleanup(
   }
   const named = (name: string): CachePolicy => {
     const maxCacheSizeMb = shops[name]?.limitMb;
-    const base = { id: name, owner: "org", name, enabled: true, timeoutSeconds: 30, seed: true };
-    return { ...base, maxCacheSizeMb, ...shops[name]?.settings };
+    const settings = { enabled: true, timeoutSeconds: 30, seed: true, bundles: false };
+    return { id: name, owner: "org", name, ...settings, maxCacheSizeMb, ...shops[name]?.settings };
   };
   const policies = Object.keys(shops).filter((name) => shops[name]?.isListed !== false);
   const all = async () => Object.keys(shops).map((name) => ({ owner: "org", name }));

@@ -11,6 +11,13 @@ export interface CachePolicy {
   readonly maxCacheSizeMb: number | undefined;
   /** Whether seeds are made and sent. */
   readonly seed: boolean;
+  /** Whether git is offered seeds as bundles. */
+  readonly bundles: boolean;
+}
+
+/** Whether git is told that this repository has bundles. */
+export function offersBundles({ enabled, seed, bundles }: CachePolicy): boolean {
+  return enabled && seed && bundles;
 }
 
 const MEGABYTE = 1024 * 1024;

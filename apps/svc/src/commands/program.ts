@@ -168,6 +168,8 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
           disable: flagOption("Pass through to the code host, keep the record."),
           seeds: { ...flagOption("Make and send seeds."), excludes: "no-seeds" },
           "no-seeds": flagOption("Make and send no seeds."),
+          bundles: { ...flagOption("Offer seeds to git as bundles."), excludes: "no-bundles" },
+          "no-bundles": flagOption("Do not offer bundles."),
         },
       },
       remove: { usage: "OWNER/NAME", summary: "Take a repository off the list and remove its data." },

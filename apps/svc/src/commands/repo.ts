@@ -53,11 +53,12 @@ export const set: RunCommand = async ({ positionals: [text = ""], options }) => 
     max_cache_size_mb: limit === "none" ? null : limit,
     enabled: flagOf(options, "enable") || (flagOf(options, "disable") ? false : undefined),
     seed: flagOf(options, "seeds") || (flagOf(options, "no-seeds") ? false : undefined),
+    bundles: flagOf(options, "bundles") || (flagOf(options, "no-bundles") ? false : undefined),
   };
   if (Object.values(change).every((value) => value === undefined)) {
     throw new SvcError(
       "usage",
-      "Give what to change: --timeout, --limit, --seeds, --no-seeds, --enable or --disable",
+      "Give what to change: --timeout, --limit, --seeds, --no-seeds, --bundles, --no-bundles, --enable or --disable",
     );
   }
   const { id } = await find(text);
@@ -67,7 +68,8 @@ export const set: RunCommand = async ({ positionals: [text = ""], options }) => 
     const state = changed.enabled ? "enabled" : "disabled";
     // An earlier version has no seeds.
     const seeds = (changed.seed as boolean | undefined) === false ? ", no seeds" : "";
-    printLine(`${changed.owner}/${changed.name}: ${state}, ${changed.timeout_seconds} s, ${cap}${seeds}`);
+    const more = `${seeds}${changed.bundles ? ", bundles" : ""}`;
+    printLine(`${changed.owner}/${changed.name}: ${state}, ${changed.timeout_seconds} s, ${cap}${more}`);
   });
 };
 

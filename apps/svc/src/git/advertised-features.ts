@@ -1,4 +1,9 @@
-import { ProtocolError, decodeCapabilityAdvertisement } from "@devplat/git-protocol";
+import {
+  FLUSH_PKT,
+  ProtocolError,
+  decodeCapabilityAdvertisement,
+  encodePktLine,
+} from "@devplat/git-protocol";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { CachedRequest } from "./git-request.ts";
 import { upstreamHeaders } from "../upstream/headers.ts";
@@ -6,6 +11,9 @@ import { withChunks, type Upstream, type UpstreamResponse } from "../upstream/up
 
 /** Bytes of an advertisement that are kept; of protocol v2 it has a few hundred. */
 const MAX_ADVERTISEMENT_BYTES = 64 * 1024;
+
+/** Capability of protocol v2 that makes git ask for bundles. */
+const BUNDLE_CAPABILITY = "bundle-uri";
 
 /** Follows an `info/refs` response that passes, and records the features that the code host offers for `fetch`. */
 export class AdvertisedFeatures {
@@ -73,6 +81,46 @@ function decodeFeatures(body: Buffer): ReadonlySet<string> | undefined {
     return new Set((capabilities.get("fetch") ?? "").split(" "));
   } catch (error) {
     if (error instanceof ProtocolError) return undefined;
+    throw error;
+  }
+}
+
+/** Adds the capability `bundle-uri` to the code host's advertisement of protocol v2. Any other response stays as it is. */
+export function offerBundles(response: UpstreamResponse): UpstreamResponse {
+  if (response.status !== 200 || response.headers["content-encoding"] !== undefined) return response;
+  const { "content-length": _, ...headers } = response.headers;
+  return { ...withChunks(response, withCapability(response.chunks)), headers };
+}
+
+async function* withCapability(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const first: Buffer[] = [];
+  let size = 0;
+  let isLong = false;
+  for await (const chunk of chunks) {
+    if (isLong) {
+      yield chunk;
+      continue;
+    }
+    first.push(chunk);
+    size += chunk.length;
+    isLong = size > MAX_ADVERTISEMENT_BYTES;
+    if (isLong) yield Buffer.concat(first);
+  }
+  if (!isLong) yield extended(Buffer.concat(first));
+}
+
+function extended(body: Buffer): Buffer {
+  const end = body.length - FLUSH_PKT.length;
+  if (!isExtensible(body) || !body.subarray(Math.max(0, end)).equals(FLUSH_PKT)) return body;
+  return Buffer.concat([body.subarray(0, end), encodePktLine(`${BUNDLE_CAPABILITY}\n`), FLUSH_PKT]);
+}
+
+/** Whether a body is an advertisement of protocol v2 without this capability. */
+function isExtensible(body: Buffer): boolean {
+  try {
+    return !decodeCapabilityAdvertisement(body).capabilities.has(BUNDLE_CAPABILITY);
+  } catch (error) {
+    if (error instanceof ProtocolError) return false;
     throw error;
   }
 }

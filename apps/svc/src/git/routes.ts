@@ -5,7 +5,7 @@ import type { Logger } from "@devplat/base";
 import { requestedProtocolVersion } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
 import type { ChangeWatcher } from "../coordination/change-watcher.ts";
-import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
+import { offersBundles, type CachePolicies, type CachePolicy } from "../cache/policy.ts";
 import { explainUnauthorized } from "../code-host/refusal-words.ts";
 import type { RequestContext } from "../http/request/request-context.ts";
 import type { GitHandler } from "../http/server/listener.ts";
@@ -17,7 +17,7 @@ import type { RequestResult } from "../telemetry/metrics.ts";
 import type { Admission, CredentialCheck } from "../tokens/admission.ts";
 import { presentedCredential } from "../credentials/presented.ts";
 import type { AccessCheck } from "../access/access-check.ts";
-import { AdvertisedFeatures } from "./advertised-features.ts";
+import { AdvertisedFeatures, offerBundles } from "./advertised-features.ts";
 import type { BodyReaders } from "./body/body-reader.ts";
 import { GitError } from "../upstream/errors.ts";
 import type { EnsureCommand } from "./ensure/ensure-command.ts";
@@ -50,6 +50,8 @@ export interface GitRoutesParts {
         readonly uploadPack: UploadPack;
         readonly ensure: Late<EnsureCommand>;
         readonly seed: Late<SeedCommand>;
+        /** `cache.strict_lsrefs`: there are no bundles. */
+        readonly strict: boolean;
         readonly files: Late<FileSender>;
         /** Changes that other instances made to the list and to stored data. */
         readonly changes: Pick<ChangeWatcher, "isCurrent" | "refresh">;
@@ -237,7 +239,10 @@ export class GitRoutes implements GitHandler {
     try {
       await passThrough(this.#parts.upstream, request, this.#parts.bodyLimits, passed, (response) => {
         const observed = this.#observe(request, response);
-        return advertisement?.follow(observed) ?? observed;
+        if (advertisement === undefined || policy === undefined) return observed;
+        const followed = advertisement.follow(observed);
+        const hasBundles = this.#parts.cached?.strict === false && offersBundles(policy);
+        return hasBundles ? offerBundles(followed) : followed;
       });
       if (passed.status === 200) advertisement?.note();
     } catch (error) {

@@ -16,6 +16,8 @@ import { CommandResponse } from "./command-response.ts";
 import { HEAD_BYTES, malformed, type BodyReaders, type BodyReader } from "./body/body-reader.ts";
 import { GitError, isGone } from "../upstream/errors.ts";
 import type { FetchCommand } from "./fetch-command.ts";
+import type { BundleUriCommand } from "./seed/bundle-uri-command.ts";
+import { offersBundles } from "../cache/policy.ts";
 import type { ObjectInfoCommand } from "./object-info/object-info-command.ts";
 import type { Late } from "../late.ts";
 import type { CachedRequest } from "./git-request.ts";
@@ -38,6 +40,7 @@ export interface UploadPackOptions {
   readonly lsRefs: LsRefsCommand;
   readonly fetch: FetchCommand;
   readonly objectInfo: Late<ObjectInfoCommand>;
+  readonly bundleUri: Late<BundleUriCommand>;
   readonly outcomes: Outcomes;
   /** `cache.strict_lsrefs`: a fetch passes only after an `ls-refs` in the same body. */
   readonly strict: boolean;
@@ -46,7 +49,7 @@ export interface UploadPackOptions {
 /** A body: commands that are answered here, or bytes that are forwarded. */
 type ReadBody =
   | { readonly kind: "commands"; readonly commands: readonly EncodedCommand[] }
-  | { readonly kind: "object-info"; readonly command: EncodedCommand }
+  | { readonly kind: "object-info" | "bundle-uri"; readonly command: EncodedCommand }
   | { readonly kind: "other"; readonly bytes: Buffer };
 
 /** Answers a POST of protocol v2 to the `git-upload-pack` of a cached repository, command by command. */
@@ -84,9 +87,10 @@ export class UploadPack {
       await this.#respond(request, read.commands);
       return;
     }
-    if (read.kind === "object-info") {
-      const objectInfo = await this.#options.objectInfo.get();
-      await objectInfo.run(request, read.command);
+    if (read.kind !== "other") {
+      const { objectInfo, bundleUri } = this.#options;
+      const command = await (read.kind === "object-info" ? objectInfo.get() : bundleUri.get());
+      await command.run(request, read.command);
       return;
     }
     const { bytes } = read;
@@ -119,6 +123,9 @@ export class UploadPack {
     const [first] = commands;
     if (first?.request.command === "object-info" && commands.length === 1) {
       return { kind: "object-info", command: first };
+    }
+    if (first?.request.command === "bundle-uri" && commands.length === 1 && this.#hasBundles(request)) {
+      return { kind: "bundle-uri", command: first };
     }
     const areOurs = commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command));
     return areOurs ? { kind: "commands", commands } : { kind: "other", bytes };
@@ -212,6 +219,10 @@ export class UploadPack {
     const firstLsRefs = commands.findIndex(({ request }) => request.command === "ls-refs");
     if (firstFetch < 0) return false;
     return firstLsRefs < 0 ? this.#options.strict : firstFetch < firstLsRefs;
+  }
+
+  #hasBundles({ policy }: CachedRequest): boolean {
+    return !this.#options.strict && offersBundles(policy);
   }
 
   #passedOn({ context, policy }: CachedRequest): void {

@@ -26,6 +26,8 @@ export interface CachedRepositoryRecord {
   readonly maxCacheSizeMb: number | undefined;
   /** Whether seeds are made and sent. Undefined: the default, true. */
   readonly seed: boolean | undefined;
+  /** Whether git is offered seeds as bundles. Undefined: the default, false. */
+  readonly bundles: boolean | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** 1 on creation, one more with each update. */

@@ -14,7 +14,12 @@ import {
 
 /** Fits no text. */
 const NOTHING = /(?!)/;
-const NO_LIMITS = { timeoutSeconds: undefined, maxCacheSizeMb: undefined, seed: undefined };
+const NO_LIMITS = {
+  timeoutSeconds: undefined,
+  maxCacheSizeMb: undefined,
+  seed: undefined,
+  bundles: undefined,
+};
 
 describe("the dashboard", () => {
   let stand: TestAdministration;

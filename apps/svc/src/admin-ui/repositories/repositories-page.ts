@@ -170,7 +170,7 @@ function showRow(record: RepositoryState, { now }: RepositoriesPageOptions): Htm
       <div>
         ${record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS} s <span class="small muted">timeout</span>
         <div class="small muted">
-          ${record.maxCacheSizeMb === undefined ? "no size limit" : `maximum ${record.maxCacheSizeMb} MB`}${record.seed === false ? ", no seeds" : ""}
+          ${record.maxCacheSizeMb === undefined ? "no size limit" : `maximum ${record.maxCacheSizeMb} MB`}${record.seed === false ? ", no seeds" : ""}${record.bundles === true ? ", bundles" : ""}
         </div>
       </div>
     </td>
@@ -235,6 +235,16 @@ function editRow(record: RepositoryState, form: FormState): Html {
           <input type="checkbox" name="seed" value="on" ${form.values["seed"] === "on" ? "checked" : ""} />
           Make and send seeds
         </label>
+        <label class="check">
+          <input type="hidden" name="bundles_shown" value="on" />
+          <input
+            type="checkbox"
+            name="bundles"
+            value="on"
+            ${form.values["bundles"] === "on" ? "checked" : ""}
+          />
+          Offer seeds to git as bundles
+        </label>
         <div class="form-actions">
           <button class="primary">Save</button>
           <a class="button" href="/admin/repositories">Cancel</a>
@@ -257,6 +267,7 @@ export function editFormOf(record: CachedRepositoryRecord): FormState {
       timeout_seconds: record.timeoutSeconds === undefined ? "" : String(record.timeoutSeconds),
       max_cache_size_mb: record.maxCacheSizeMb === undefined ? "" : String(record.maxCacheSizeMb),
       seed: record.seed === false ? "" : "on",
+      bundles: record.bundles === true ? "on" : "",
       version: String(record.version),
     },
     faults: {},

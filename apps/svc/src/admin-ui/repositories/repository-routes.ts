@@ -133,12 +133,14 @@ function limitsOf(form: Form): Record<(typeof LIMIT_FIELDS)[number], number | st
   };
 }
 
-/** A form of an earlier version has no box for seeds. A box that is not ticked is not sent. */
+/** A form of an earlier version lacks these boxes. A box that is not ticked is not sent. */
 function changeOf(form: Form): object {
   const limits = limitsOf(form);
-  return form["seed_shown"] === undefined
-    ? limits
-    : { ...limits, seed: form["seed"] === "on" ? null : false };
+  return {
+    ...limits,
+    ...(form["seed_shown"] === undefined ? {} : { seed: form["seed"] === "on" ? null : false }),
+    ...(form["bundles_shown"] === undefined ? {} : { bundles: form["bundles"] === "on" ? true : null }),
+  };
 }
 
 /** Whether another change of the record came first. */

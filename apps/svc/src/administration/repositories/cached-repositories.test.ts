@@ -11,6 +11,7 @@ const FIELDS: NewCachedRepository = {
   timeoutSeconds: undefined,
   maxCacheSizeMb: undefined,
   seed: undefined,
+  bundles: undefined,
 };
 
 describe("CachedRepositories", () => {

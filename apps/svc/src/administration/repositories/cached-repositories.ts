@@ -14,6 +14,8 @@ export const MAX_TIMEOUT_SECONDS = 3600;
 export const MAX_CACHE_SIZE_MB = 1_048_576;
 /** Whether seeds are made and sent, by default. */
 export const DEFAULT_SEED = true;
+/** Whether git is offered bundles, by default: it asks for them with each clone, also with `--depth 1`. */
+export const DEFAULT_BUNDLES = false;
 /** Maximum tries of a change without a version while other instances change the same record. */
 const MAX_CHANGE_TRIES = 5;
 
@@ -27,6 +29,8 @@ export interface NewCachedRepository {
   readonly maxCacheSizeMb: number | undefined;
   /** Undefined: the default, {@link DEFAULT_SEED}. */
   readonly seed: boolean | undefined;
+  /** Undefined: the default, {@link DEFAULT_BUNDLES}. */
+  readonly bundles: boolean | undefined;
 }
 
 /** Absent keys stay as they are; undefined resets a value to its default. */
@@ -113,7 +117,8 @@ export class CachedRepositories implements CachePolicies {
         changed.enabled === before.enabled &&
         changed.timeoutSeconds === before.timeoutSeconds &&
         changed.maxCacheSizeMb === before.maxCacheSizeMb &&
-        changed.seed === before.seed
+        changed.seed === before.seed &&
+        changed.bundles === before.bundles
       ) {
         return before;
       }
@@ -183,6 +188,7 @@ function policyOf(record: CachedRepositoryRecord): CachePolicy {
     timeoutSeconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
     maxCacheSizeMb: record.maxCacheSizeMb,
     seed: record.seed ?? DEFAULT_SEED,
+    bundles: record.bundles ?? DEFAULT_BUNDLES,
   };
 }
 

@@ -6,7 +6,12 @@ import { FieldError, SvcError } from "../../errors.ts";
 import { actionEvent } from "../../identity/audit-source.ts";
 import type { Actor } from "../../identity/principal.ts";
 import type { CachedRepositoryRecord } from "../../storage/store.ts";
-import { DEFAULT_SEED, DEFAULT_TIMEOUT_SECONDS, type CachedRepositories } from "./cached-repositories.ts";
+import {
+  DEFAULT_BUNDLES,
+  DEFAULT_SEED,
+  DEFAULT_TIMEOUT_SECONDS,
+  type CachedRepositories,
+} from "./cached-repositories.ts";
 import type { FleetFigures, Instances } from "../instances/instances.ts";
 import { requireAdmin } from "../permission.ts";
 import { requireVersion, type ExpectedVersions } from "../record-version.ts";
@@ -176,11 +181,12 @@ const NOT_WARMED = {
   },
 };
 
-function settingsOf({ enabled, timeoutSeconds, maxCacheSizeMb, seed }: CachedRepositoryRecord) {
+function settingsOf({ enabled, timeoutSeconds, maxCacheSizeMb, seed, bundles }: CachedRepositoryRecord) {
   return {
     enabled,
     timeout_seconds: timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
     max_cache_size_mb: maxCacheSizeMb ?? "none",
     seed: seed ?? DEFAULT_SEED,
+    bundles: bundles ?? DEFAULT_BUNDLES,
   };
 }

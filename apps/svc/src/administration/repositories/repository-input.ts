@@ -35,6 +35,9 @@ export const newRepositorySchema = z
     seed: z.boolean().nullable().optional().meta({
       description: "Whether seeds are made and sent. Default true",
     }),
+    bundles: z.boolean().nullable().optional().meta({
+      description: "Whether git is offered seeds as bundles. Default false",
+    }),
   })
   .meta({ id: "NewCachedRepository" });
 
@@ -47,12 +50,13 @@ export const repositoryChangeSchema = z
       description: "0 or null clears the limit",
     }),
     seed: z.boolean().nullable().optional().meta({ description: "null resets it to the default" }),
+    bundles: z.boolean().nullable().optional().meta({ description: "null resets it to the default" }),
   })
   .meta({ id: "CachedRepositoryChange" });
 
 /** @throws FieldError, ProblemError */
 export function readNewRepository(input: unknown): NewCachedRepository {
-  const { owner, name, enabled, timeout_seconds, max_cache_size_mb, seed } = validateBody(
+  const { owner, name, enabled, timeout_seconds, max_cache_size_mb, seed, bundles } = validateBody(
     newRepositorySchema,
     input,
   );
@@ -63,18 +67,20 @@ export function readNewRepository(input: unknown): NewCachedRepository {
     timeoutSeconds: timeout_seconds ?? undefined,
     maxCacheSizeMb: max_cache_size_mb ?? undefined,
     seed: seed ?? undefined,
+    bundles: bundles ?? undefined,
   };
 }
 
 /** 0 and null reset a value to its default. @throws FieldError, ProblemError */
 export function readRepositoryChange(input: unknown): CachedRepositoryChange {
   const body = validateBody(repositoryChangeSchema, input);
-  const { enabled, timeout_seconds: timeoutSeconds, max_cache_size_mb: maxCacheSizeMb, seed } = body;
+  const { enabled, timeout_seconds: timeoutSeconds, max_cache_size_mb: maxCacheSizeMb, seed, bundles } = body;
   return {
     ...(enabled === undefined ? {} : { enabled }),
     ...(timeoutSeconds === undefined ? {} : { timeoutSeconds: timeoutSeconds ?? undefined }),
     ...(maxCacheSizeMb === undefined ? {} : { maxCacheSizeMb: maxCacheSizeMb || undefined }),
     ...(seed === undefined ? {} : { seed: seed ?? undefined }),
+    ...(bundles === undefined ? {} : { bundles: bundles ?? undefined }),
   };
 }
 

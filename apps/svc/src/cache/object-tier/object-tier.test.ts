@@ -89,6 +89,7 @@ const POLICY = {
   timeoutSeconds: 30,
   maxCacheSizeMb: undefined,
   seed: true,
+  bundles: false,
 };
 
 describe("ObjectTier", () => {

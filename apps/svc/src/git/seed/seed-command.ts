@@ -1,7 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
 import type { Clock } from "@devplat/base";
 import { decodeLsRefsResponse, type ObjectFormat } from "@devplat/git-protocol";
-import type { SeedKind, StoredSeed } from "@devplat/git-mirror";
+import type { StoredSeed } from "@devplat/git-mirror";
 import { SURVEY_PREFIXES } from "../../access/authorization.ts";
 import type { Decision, Refusal } from "../../access/access-request.ts";
 import type { CachedRepository } from "../../cache/cached-repository.ts";
@@ -11,7 +11,7 @@ import type { FileSender } from "../../http/send-file/file-sender.ts";
 import type { Problem } from "../../http/request/problem.ts";
 import type { RequestContext } from "../../http/request/request-context.ts";
 import { SANDBOX_HEADERS, answerProblem } from "../../http/request/text-answer.ts";
-import type { RepositoryTail } from "../../http/routing/target.ts";
+import type { RepositoryTail, SeedExtension } from "../../http/routing/target.ts";
 import type { Late } from "../../late.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { isRefusal } from "../../upstream/response-status.ts";
@@ -22,9 +22,10 @@ import { ensureObjects, type EnsureObjectsParts } from "../ensure/ensure-objects
 import { askForRefs, lsRefsOf } from "../ensure/own-refs.ts";
 import type { CachedRequest, RepositoryRequest } from "../git-request.ts";
 import { relay } from "../relay.ts";
+import { bundleHeader, bundleTag } from "./bundle.ts";
 import { requestedPart } from "./byte-range.ts";
 import { encodeManifest } from "./manifest.ts";
-import { sendPart } from "./send-part.ts";
+import { sendPart, type FilePart } from "./send-part.ts";
 
 /** Refs that a fetch asks for when it has no `ls-refs`. */
 const FETCH_PREFIXES = ["HEAD"];
@@ -55,16 +56,17 @@ export interface SeedCommandParts extends EnsureObjectsParts {
 interface FileAnswer {
   readonly kind: "file";
   readonly seed: StoredSeed;
-  readonly extension: SeedKind;
+  readonly extension: SeedExtension;
   readonly file: FileHandle;
 }
 
-/** The response to a request. */
-type Answer =
+/** The response to a request for a seed. */
+export type SeedAnswer =
   | { readonly kind: "manifest"; readonly seed: StoredSeed }
-  | FileAnswer
   | { readonly kind: "problem"; readonly outcome: "miss" | "rejected" | "error"; readonly problem: Problem }
   | { readonly kind: "relay"; readonly response: UpstreamResponse };
+
+type Answer = SeedAnswer | FileAnswer;
 
 /** The refs that the code host showed to the caller. */
 interface Survey {
@@ -77,7 +79,7 @@ interface Survey {
 /**
  * Answers `GET …/svc/seed` and the requests for files of seeds. A client that takes these files as they are needs no pack
  * made for it, and does not index one. The code host decides who may have a seed: only a caller to whom its refs show all
- * objects of it. A caller that it refuses learns nothing of the cache, not even whether the repository is listed.
+ * objects of it. A bundle is a seed too, for git. A caller that it refuses learns nothing of the cache, not even whether the repository is listed.
  */
 export class SeedCommand {
   readonly #parts: SeedCommandParts;
@@ -94,7 +96,7 @@ export class SeedCommand {
       ? notFound("Seeds are off, because cache.strict_lsrefs is on")
       : tail.kind === "seed_file"
         ? await this.#file(request, tail)
-        : await this.#manifest(request);
+        : await this.find(request, "sha1");
     switch (answer.kind) {
       case "manifest":
         sendManifest(request, answer.seed);
@@ -112,8 +114,14 @@ export class SeedCommand {
     }
   }
 
-  async #manifest(given: RepositoryRequest): Promise<Answer> {
-    const survey = await this.#survey(given, "sha1");
+  /**
+   * The newest seed that the caller may have.
+   *
+   * @param supposed the object format, unless the code host tells another one
+   * @throws GitError
+   */
+  async find(given: RepositoryRequest, supposed: ObjectFormat): Promise<SeedAnswer> {
+    const survey = await this.#survey(given, supposed);
     if ("kind" in survey) return survey;
     const { request, shown, format, sentAt } = survey;
     const { access } = this.#parts;
@@ -138,6 +146,7 @@ export class SeedCommand {
     const permitted = await this.#permitted(given, format);
     if ("kind" in permitted) return permitted;
     const { request } = permitted;
+    if (extension === "bundle" && !request.policy.bundles) return notFound(NO_BUNDLES);
     let { sentAt } = permitted;
     const repository = this.#repositoryOf(request);
     const seeds = await this.#parts.seeds();
@@ -154,7 +163,7 @@ export class SeedCommand {
     const { access } = this.#parts;
     const confirmed = await access.confirm(request, lsRefsOf(format), FETCH_PREFIXES, sentAt);
     if (confirmed.kind === "refused") return this.#refused(confirmed);
-    const file = await seeds.open(repository, seed, extension);
+    const file = await seeds.open(repository, seed, extension === "bundle" ? "pack" : extension);
     return file === undefined
       ? notFound("The file of the seed is gone. Ask for the seed again")
       : { kind: "file", seed, extension, file };
@@ -164,7 +173,7 @@ export class SeedCommand {
   async #permitted(
     given: RepositoryRequest,
     format: ObjectFormat,
-  ): Promise<{ readonly request: CachedRequest; readonly sentAt: number } | Answer> {
+  ): Promise<{ readonly request: CachedRequest; readonly sentAt: number } | SeedAnswer> {
     const { policy } = given;
     if (policy?.enabled !== true) {
       // The code host is asked all the same: a caller without access must not learn that it is not listed.
@@ -192,7 +201,7 @@ export class SeedCommand {
   }
 
   /** Asks the code host for HEAD, branches and tags with the caller's credential. */
-  async #survey(given: RepositoryRequest, supposed: ObjectFormat): Promise<Survey | Answer> {
+  async #survey(given: RepositoryRequest, supposed: ObjectFormat): Promise<Survey | SeedAnswer> {
     const { access } = this.#parts;
     const { policy } = given;
     const { refs, format, authorization } = await askForRefs(access, given, {
@@ -228,7 +237,7 @@ export class SeedCommand {
   async #send(request: RepositoryRequest, { seed, extension, file }: FileAnswer): Promise<void> {
     const { context } = request;
     try {
-      const { size, sha256 } = seed.files[extension];
+      const { head, size, sha256 } = contentOf(seed, extension);
       const etag = `"${sha256}"`;
       const part = requestedPart(context.request.headers, size, etag);
       context.concludeCache("hit");
@@ -244,7 +253,7 @@ export class SeedCommand {
         "Content-Type": "application/octet-stream",
       });
       if (start === end || context.request.method === "HEAD") context.response.end();
-      else await this.#sendPart(request, file, { start, end, isPack: extension === "pack" });
+      else await this.#sendPart(request, file, { start, end, head, isPack: extension === "pack" });
     } finally {
       await file.close();
     }
@@ -253,7 +262,7 @@ export class SeedCommand {
   async #sendPart(
     request: RepositoryRequest,
     file: FileHandle,
-    part: { readonly start: number; readonly end: number; readonly isPack: boolean },
+    part: FilePart & { readonly isPack: boolean },
   ): Promise<void> {
     const { files, metrics, clock } = this.#parts;
     const sink = new ClientSink(request.context.response);
@@ -271,7 +280,7 @@ export class SeedCommand {
   }
 
   /** The code host's refusal is for the caller. Any other response of the code host would be read as one of this service. */
-  #refused({ response }: Refusal): Answer {
+  #refused({ response }: Refusal): SeedAnswer {
     if (response.status >= 400) return { kind: "relay", response };
     response.cancel();
     const { name } = this.#parts.upstream;
@@ -282,6 +291,17 @@ export class SeedCommand {
   #repositoryOf({ target: { owner, name } }: RepositoryRequest): CachedRepository {
     return this.#parts.cache.repository(owner, name);
   }
+}
+
+/** Bytes before a file of a seed, the size of both, and their tag. */
+function contentOf(
+  seed: StoredSeed,
+  extension: SeedExtension,
+): { readonly head: Buffer; readonly size: number; readonly sha256: string } {
+  if (extension !== "bundle") return { head: Buffer.alloc(0), ...seed.files[extension] };
+  const head = bundleHeader(seed);
+  const { size, sha256 } = seed.files.pack;
+  return { head, size: head.length + size, sha256: bundleTag(head, sha256) };
 }
 
 const STATUS = { whole: 200, part: 206, unsatisfiable: 416, unchanged: 304 } as const;
@@ -309,23 +329,25 @@ function sendManifest({ context }: RepositoryRequest, seed: StoredSeed): void {
 
 const NOT_CACHED = "This repository is not in the list of cached repositories, or caching of it is disabled";
 
+const NO_BUNDLES = "Bundles of this repository are switched off";
+
 const SWITCHED_OFF = "Seeds of this repository are switched off";
 
-function notFound(detail: string): Answer {
+function notFound(detail: string): SeedAnswer {
   return { kind: "problem", outcome: "rejected", problem: { code: "not_found", detail } };
 }
 
-function later(detail: string): Answer {
+function later(detail: string): SeedAnswer {
   const headers = { "Retry-After": RETRY_AFTER_SECONDS };
   return { kind: "problem", outcome: "miss", problem: { code: "not_found", detail, headers } };
 }
 
-function notShown(): Answer {
+function notShown(): SeedAnswer {
   const detail = "The code host does not show all history of this seed any more";
   return { kind: "problem", outcome: "rejected", problem: { code: "not_shown", detail } };
 }
 
-function unknown(): Answer {
+function unknown(): SeedAnswer {
   const detail =
     "The service does not have the newest commits yet, which decide whether this seed may be sent";
   const headers = { "Retry-After": RETRY_SOON_SECONDS };

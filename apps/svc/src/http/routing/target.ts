@@ -1,6 +1,9 @@
 import { BRAND } from "../../brand.ts";
 import type { VirtualHost } from "./virtual-host.ts";
 
+/** Files of a seed, and the bundle that is made of its pack. */
+export type SeedExtension = "pack" | "idx" | "rev" | "graph" | "bundle";
+
 /** Resource of a repository that a request is for. */
 export type RepositoryTail =
   /** `info/refs?service=…` */
@@ -20,7 +23,7 @@ export type RepositoryTail =
       readonly kind: "seed_file";
       /** `pack-<checksum>` */
       readonly pack: string;
-      readonly extension: "pack" | "idx" | "rev" | "graph";
+      readonly extension: SeedExtension;
     }
   /** `info/lfs/…` */
   | { readonly kind: "lfs" }
@@ -56,7 +59,7 @@ const MANAGEMENT_WORDS = new Set(
 const DUMB_OBJECT =
   /^(?:HEAD|objects\/info\/[a-z-]+|objects\/[0-9a-f]{2}\/(?:[0-9a-f]{38}|[0-9a-f]{62})|objects\/pack\/pack-(?:[0-9a-f]{40}|[0-9a-f]{64})\.(?:pack|idx))$/;
 
-const SEED_FILE = /^(pack-(?:[0-9a-f]{40}|[0-9a-f]{64}))\.(pack|idx|rev|graph)$/;
+const SEED_FILE = /^(pack-(?:[0-9a-f]{40}|[0-9a-f]{64}))\.(pack|idx|rev|graph|bundle)$/;
 
 /** Whether a request target begins as those of pages and API do: a program or a browser asks, not git. */
 export function isManagementPath(requestTarget: string): boolean {
@@ -178,8 +181,8 @@ function repositoryTail(
   return undefined;
 }
 
-function isSeedExtension(text: string | undefined): text is "pack" | "idx" | "rev" | "graph" {
-  return text === "pack" || text === "idx" || text === "rev" || text === "graph";
+function isSeedExtension(text: string | undefined): text is SeedExtension {
+  return text === "pack" || text === "idx" || text === "rev" || text === "graph" || text === "bundle";
 }
 
 function infoRefs(query: string): FoundTail | { readonly reason: string } {

@@ -6,7 +6,8 @@ import { comparable, repositoryRecord } from "./records.ts";
 export function cachedRepositoryCases(store: () => Store): void {
   it("a cached repository comes back as it was written", async () => {
     const { cachedRepositories } = store();
-    const record = repositoryRecord({ timeoutSeconds: 600, maxCacheSizeMb: 5, seed: true, enabled: false });
+    const settings = { timeoutSeconds: 600, maxCacheSizeMb: 5, seed: true, bundles: true };
+    const record = repositoryRecord({ ...settings, enabled: false });
     await cachedRepositories.insert(record);
     assert.deepEqual(await cachedRepositories.list(), [record]);
   });
@@ -39,7 +40,8 @@ export function cachedRepositoryCases(store: () => Store): void {
     const { cachedRepositories } = store();
     const record = repositoryRecord();
     await cachedRepositories.insert(record);
-    const changed = { ...record, enabled: false, maxCacheSizeMb: 7, seed: false, updatedAt: 9, version: 2 };
+    const settings = { enabled: false, maxCacheSizeMb: 7, seed: false, bundles: true };
+    const changed = { ...record, ...settings, updatedAt: 9, version: 2 };
     assert.equal(await cachedRepositories.update(changed), true);
     assert.equal(await cachedRepositories.update({ ...changed, enabled: true }), false);
     assert.deepEqual(comparable(await cachedRepositories.list()), comparable([changed]));

@@ -21,6 +21,7 @@ export function repositoryRecord(change: Partial<CachedRepositoryRecord> = {}): 
     timeoutSeconds: undefined,
     maxCacheSizeMb: undefined,
     seed: undefined,
+    bundles: undefined,
     createdAt: 1_700_000_000_000,
     updatedAt: 1_700_000_000_000,
     version: 1,

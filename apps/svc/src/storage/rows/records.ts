@@ -28,7 +28,7 @@ export function repositoryRow(record: CachedRepositoryRecord): Tables["cached_re
   return { ...toRow(record), key: `${record.owner}/${record.name}`.toLowerCase() };
 }
 
-const readRepository = rowReader<CachedRepositoryRecord>({ flags: ["enabled", "seed"] });
+const readRepository = rowReader<CachedRepositoryRecord>({ flags: ["enabled", "seed", "bundles"] });
 
 export function repositoryOf(row: Tables["cached_repositories"]): CachedRepositoryRecord {
   const { key: _, ...columns } = row;

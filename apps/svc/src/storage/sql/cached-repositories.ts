@@ -30,11 +30,12 @@ export function sqlCachedRepositories(db: Kysely<Tables>, specifics: SqlSpecific
     },
 
     async update(record) {
-      const { enabled, timeout_seconds, max_cache_size_mb, seed, updated_at, version } = toRow(record);
+      const { enabled, timeout_seconds, max_cache_size_mb, seed, bundles, updated_at, version } =
+        toRow(record);
       return changed(async (transaction) => {
         const { numUpdatedRows } = await transaction
           .updateTable("cached_repositories")
-          .set({ enabled, timeout_seconds, max_cache_size_mb, seed, updated_at, version })
+          .set({ enabled, timeout_seconds, max_cache_size_mb, seed, bundles, updated_at, version })
           .where("id", "=", record.id)
           .where("version", "=", record.version - 1)
           .executeTakeFirst();

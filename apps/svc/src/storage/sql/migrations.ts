@@ -208,6 +208,11 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.alterTable("cached_repositories").addColumn("seed", "integer").execute();
     },
   },
+  "0008_bundles_additive": {
+    async up(db: Kysely<unknown>): Promise<void> {
+      await db.schema.alterTable("cached_repositories").addColumn("bundles", "integer").execute();
+    },
+  },
 };
 
 /** Names of all migrations of this program, in their order. */

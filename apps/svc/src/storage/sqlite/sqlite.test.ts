@@ -27,6 +27,7 @@ const MIGRATIONS = [
   "0005_instance_address_additive",
   "0006_settings_digests_additive",
   "0007_seed_additive",
+  "0008_bundles_additive",
 ];
 const requireMigrated = async (db: Kysely<Tables>): Promise<void> => requireCurrent(await migrationState(db));
 let count = 0;

@@ -23,6 +23,7 @@ const REPOSITORY = {
   timeoutSeconds: undefined,
   maxCacheSizeMb: undefined,
   seed: undefined,
+  bundles: undefined,
   createdAt: 1,
   updatedAt: 1,
   version: 1,

@@ -35,6 +35,7 @@ const NO_REPOSITORY = {
   timeoutSeconds: undefined,
   maxCacheSizeMb: undefined,
   seed: undefined,
+  bundles: undefined,
 } satisfies Partial<CachedRepositoryRecord>;
 const NO_APP = { ownerLogin: undefined, clientId: undefined } satisfies Partial<AppRecord>;
 const NO_SESSION = {
