@@ -1,3 +1,4 @@
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { writeAtomically } from "@devplat/base";
 import { GitStoreError, checkIndexes, type Ref, type Repository } from "@devplat/git-store";
@@ -6,7 +7,9 @@ import { PacksKnownSound } from "./packs-known-sound.ts";
 import { FillJournal } from "./fill-journal.ts";
 import { isUnreadable } from "@devplat/base/file-damage";
 import { quarantineFile } from "./quarantine.ts";
-import { isRepairInterrupted } from "./repair-mark.ts";
+
+/** File in a repository while a repair removes packs from it. */
+export const REPAIR_MARK = "repairing~";
 
 /** Refs that are looked up between two turns of the event loop: about 5 ms. */
 const REFS_PER_TURN = 2000;
@@ -100,4 +103,9 @@ async function repairHead(repository: Repository): Promise<void> {
 /** Writes a `HEAD`. Its branch does not matter, because clients get the HEAD of the upstream. */
 export async function writeHead(repositoryPath: string): Promise<void> {
   await writeAtomically(join(repositoryPath, "HEAD"), "ref: refs/heads/main\n", { mode: 0o644 });
+}
+
+/** Whether a repair was interrupted. Then refs may name missing objects. */
+export async function isRepairInterrupted(path: string): Promise<boolean> {
+  return (await readdir(path)).includes(REPAIR_MARK);
 }

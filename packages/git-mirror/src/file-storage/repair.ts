@@ -4,7 +4,7 @@ import { GitStoreError, type Ref, type Repository } from "@devplat/git-store";
 import { isUnreadable } from "@devplat/base/file-damage";
 import { removeSeeds } from "../seeds/file-seeds.ts";
 import { quarantineFile } from "./quarantine.ts";
-import { REPAIR_MARK, isRepairInterrupted } from "./repair-mark.ts";
+import { REPAIR_MARK, isRepairInterrupted } from "./integrity-check.ts";
 import { RetainedRefs } from "./retained-refs.ts";
 import type { RepairResult } from "../storage/contract.ts";
 import type { JobRunner } from "../threads/job.ts";
