@@ -127,7 +127,7 @@ export class FileRepositoryStorage implements RepositoryStorage {
 
   async seeds(): Promise<readonly StoredSeed[]> {
     const { readSeeds } = await import("../seeds/file-seeds.ts");
-    return await readSeeds(this.#path);
+    return await readSeeds(this.#path, this.#parts.origin.url);
   }
 
   async openSeedFile(name: string, kind: SeedKind): Promise<FileHandle | undefined> {

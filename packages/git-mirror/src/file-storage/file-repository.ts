@@ -81,9 +81,10 @@ export class FileRepository implements StoredRepository {
   }
 
   async makeSeed(making: SeedMaking): Promise<StoredSeed | undefined> {
-    const { threads, clock } = this.#parts;
+    const { threads, clock, origin } = this.#parts;
     const { makeSeed } = await import("../seeds/file-seeds.ts");
-    return await makeSeed(this.#repository, making, { jobs: threads.maintenance, now: clock.now() });
+    const parts = { jobs: threads.maintenance, now: clock.now(), origin: origin.url };
+    return await makeSeed(this.#repository, making, parts);
   }
 
   async damagedPacks(): Promise<readonly string[]> {

@@ -15,4 +15,7 @@ export interface FileMirrorStorageParts {
 }
 
 /** Parts that an open repository needs. */
-export type FileRepositoryParts = Pick<FileMirrorStorageParts, "threads" | "detectCollisions" | "clock">;
+export type FileRepositoryParts = Pick<
+  FileMirrorStorageParts,
+  "threads" | "detectCollisions" | "clock" | "origin"
+>;

@@ -17,14 +17,14 @@ const KEPT = 2;
 /** A seed is made when more than this share of objects is new (issue 21). A client fetches the others after the seed. */
 const MIN_SHARE = 0.05;
 
-/** Returns the seeds of a repository, newest first. Damaged ones are left out. */
-export async function readSeeds(repositoryPath: string): Promise<StoredSeed[]> {
+/** Returns the seeds of a repository, newest first. Damaged ones, and those from another origin, are left out. */
+export async function readSeeds(repositoryPath: string, origin: string): Promise<StoredSeed[]> {
   const folder = join(repositoryPath, SEEDS_FOLDER);
   const found: StoredSeed[] = [];
   for (const name of await folderNames(folder)) {
     if (!PACK_NAME.test(name)) continue;
     const description = await readSealed(join(folder, name, DESCRIPTION));
-    if (isSeed(description, name)) found.push(description);
+    if (isSeed(description, name) && description.origin === origin) found.push(description);
   }
   return found.toSorted((a, b) => b.madeAt - a.madeAt);
 }
@@ -53,13 +53,13 @@ export async function openSeedFile(
 export async function makeSeed(
   repository: Repository,
   { shown, always, signal }: SeedMaking,
-  { jobs, now }: { readonly jobs: JobRunner; readonly now: number },
+  { jobs, now, origin }: { readonly jobs: JobRunner; readonly now: number; readonly origin: string },
 ): Promise<StoredSeed | undefined> {
   await using held = new AsyncDisposableStack();
   const lock = await lockIfFree(repository, "seed");
   if (lock === undefined) return undefined;
   held.use(lock);
-  const [last] = await readSeeds(repository.path);
+  const [last] = await readSeeds(repository.path, origin);
   const staging = held.use(await makeStagingFolder(repository.path));
   const prepared = await jobs.run({
     kind: "seed",
@@ -74,7 +74,7 @@ export async function makeSeed(
   const { format } = repository;
   // Two seeds within one millisecond must not change places.
   const madeAt = Math.max(now, (last?.madeAt ?? 0) + 1);
-  const seed: StoredSeed = { ...prepared, format, headRef: shown.headRef, madeAt };
+  const seed: StoredSeed = { ...prepared, origin, format, headRef: shown.headRef, madeAt };
   await writeSealed(join(staging.path, DESCRIPTION), seed);
   await syncFolder(staging.path);
   const folder = join(repository.path, SEEDS_FOLDER);
@@ -82,8 +82,8 @@ export async function makeSeed(
   await removeSeed(repository.path, seed.name);
   await rename(staging.path, join(folder, seed.name));
   await syncFolder(folder);
-  // A folder whose description is damaged goes, too.
-  const kept = (await readSeeds(repository.path)).slice(0, KEPT).map(({ name }) => name);
+  // A folder whose description is damaged, or from another origin, goes, too.
+  const kept = (await readSeeds(repository.path, origin)).slice(0, KEPT).map(({ name }) => name);
   for (const name of await folderNames(folder)) {
     if (!kept.includes(name)) await removeSeed(repository.path, name);
   }

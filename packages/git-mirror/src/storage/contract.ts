@@ -61,7 +61,7 @@ export interface RepositoryStorage {
    * @returns undefined if it is not there
    */
   openPack(name: string): Promise<FileHandle | undefined>;
-  /** Returns the seeds, newest first. */
+  /** Returns the seeds of this origin, newest first. */
   seeds(): Promise<readonly StoredSeed[]>;
   /**
    * Opens a file of a seed for reading. Removing the seed does not end that.

@@ -8,6 +8,8 @@ export type { SeedFile, SeedKind, ShownRefs } from "@devplat/git-store/seed";
  * they are. Its files are immutable.
  */
 export interface StoredSeed extends PreparedSeed {
+  /** Upstream of its objects. */
+  readonly origin: string;
   readonly format: ObjectFormat;
   /** Full name of the branch that HEAD named. Undefined: HEAD named a commit. */
   readonly headRef: string | undefined;

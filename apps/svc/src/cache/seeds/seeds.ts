@@ -88,9 +88,10 @@ export class Seeds {
     this.#checks = new SeedChecks({ ...parts, removed });
   }
 
-  /** Returns the seeds, newest first. */
+  /** Returns the seeds, newest first. None if they are off. */
   async list(repository: CachedRepository): Promise<readonly StoredSeed[]> {
     const { clock } = this.#parts;
+    if (!this.#isOn(repository)) return [];
     const state = this.#stateOf(repository);
     if (state.list !== undefined && clock.monotonic() < state.list.until) return state.list.seeds;
     const storage = this.#storageOf(repository.id);
@@ -110,6 +111,8 @@ export class Seeds {
     seed: StoredSeed,
     kind: SeedKind,
   ): Promise<FileHandle | undefined> {
+    // They may have been switched off since the request began.
+    if (!this.#isOn(repository)) return undefined;
     const file = await this.#storageOf(repository.id)?.openSeedFile(seed.name, kind);
     if (file !== undefined && this.#checks.isSame(repository, seed, kind, await file.stat())) return file;
     await file?.close();
@@ -187,7 +190,7 @@ export class Seeds {
       const shown = { refs: [...shownRefs.values()], head, headRef, youngSince };
       await mirror.makeSeed({ shown, always: last !== "shown" });
       // Seeds may have been switched off during the work.
-      if (enabledPolicy(policies, id)?.seed !== true) await this.#storageOf(id)?.removeSeeds();
+      if (!this.#isOn(repository)) await this.#storageOf(id)?.removeSeeds();
     } catch (error) {
       // The data may have been removed during the work.
       const isRemoved = generation !== repository.generation || enabledPolicy(policies, id) === undefined;
@@ -238,6 +241,10 @@ export class Seeds {
     } finally {
       view.release();
     }
+  }
+
+  #isOn({ id }: CachedRepository): boolean {
+    return enabledPolicy(this.#parts.policies, id)?.seed === true;
   }
 
   #storageOf(id: RepositoryId): ReturnType<MirrorStorage["repository"]> | undefined {

@@ -9,6 +9,7 @@ const name = `pack-${oid("a")}`;
 const factsOf = (size: number): { size: number; sha256: string } => ({ size, sha256: "f".repeat(64) });
 const SEED: StoredSeed = {
   name,
+  origin: "https://code.example",
   format: "sha1",
   headRef: "refs/heads/main",
   madeAt: 1_795_860_000_000,
