@@ -152,7 +152,7 @@ describe("attacks on the addresses of seeds", { timeout: 300_000 }, () => {
       assert.equal(file.status, 410, file.text);
   });
 
-  it("an address over its share of requests of ours gets 429 [svc 1.17]", async () => {
+  it("an address over its share of probes gets 429 [svc 1.17]", async () => {
     const limited = await startStand({ probesPerMinute: 3, grantSeconds: 0, listed: ["r"] });
     try {
       await limited.codeHost.addRepository("org", "r", { private: true });
