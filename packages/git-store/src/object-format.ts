@@ -60,18 +60,23 @@ export interface HashInput {
 }
 
 /**
- * Hashes an object without copying its content.
+ * Writes the header that is hashed before the content of an object, in front of `start`.
  *
- * @returns offset in the buffer of the first hashed byte; the hashed bytes end with the content
+ * @returns the offset of the header in the buffer
  */
-export function hashInPlace({ format, type, buffer, start, size, target, targetStart }: HashInput): number {
-  const header = `${NAMES[type]} ${size}\0`;
-  const from = start - header.length;
-  buffer.write(header, from, header.length, "latin1");
+export function writeTitle(type: number, size: number, buffer: Buffer, start: number): number {
+  const title = `${NAMES[type]} ${size}\0`;
+  const from = start - title.length;
+  buffer.write(title, from, title.length, "latin1");
+  return from;
+}
+
+/** Hashes an object without copying its content. */
+export function hashInPlace({ format, type, buffer, start, size, target, targetStart }: HashInput): void {
+  const from = writeTitle(type, size, buffer, start);
   // A "latin1" digest is the cheapest result of crypto.hash (0.5 µs; "buffer" takes 1.0 µs).
   const digest = hash(format, buffer.subarray(from, start + size), "latin1");
   target.write(digest, targetStart, digest.length, "latin1");
-  return from;
 }
 
 /** The id of an object, in lower-case hex. */

@@ -2,8 +2,8 @@ import { applyDelta, DeltaHeader } from "../pack/delta.ts";
 import { GitStoreError } from "../errors.ts";
 import { freeBuffer } from "../free-buffer.ts";
 import { createInflater, inflateError } from "../pack/inflate.ts";
-import { hashInPlace, HEADER_ROOM, oidBytes } from "../object-format.ts";
-import { refuseCollision } from "../sha1-collision.ts";
+import { HEADER_ROOM, oidBytes } from "../object-format.ts";
+import { createObjectHasher, type ObjectHasher } from "../object-hasher.ts";
 import { EntryHeader } from "../pack/pack-entry.ts";
 import { PageCache, type PagedFile } from "../pack/page-cache.ts";
 import { BufferPool } from "./buffer-pool.ts";
@@ -47,6 +47,7 @@ export class DeltaResolver {
   readonly #job: ResolveJob;
   readonly #oidLength: number;
   readonly #oids: Buffer;
+  readonly #hasher: ObjectHasher;
   readonly #pages: PageCache;
   readonly #pool = new BufferPool();
   readonly #inflater = createInflater();
@@ -64,6 +65,7 @@ export class DeltaResolver {
     this.#job = job;
     this.#oidLength = oidBytes(job.tables.format);
     this.#oids = Buffer.from(job.tables.oids.buffer);
+    this.#hasher = createObjectHasher(job.tables.format, job.detectCollisions);
     this.#pages = new PageCache(Math.min(job.packWindowBytes, job.pack.size + 64 * 1024));
     this.#expandedLimit = expandedLimit(job.limits, job.pack.size);
   }
@@ -146,8 +148,7 @@ export class DeltaResolver {
       } catch (error) {
         throw atOffset(error, tables.offsets[entry]!);
       }
-      const from = hashInPlace({
-        format: tables.format,
+      this.#hasher.hash({
         type,
         buffer: made.buffer!,
         start: HEADER_ROOM,
@@ -155,7 +156,6 @@ export class DeltaResolver {
         target: this.#oids,
         targetStart: entry * this.#oidLength,
       });
-      if (this.#job.detectCollisions) refuseCollision(made.buffer!.subarray(from, HEADER_ROOM + made.size));
       types[entry] = type | RESOLVED;
       linkWaiting(tables, this.#job.refs, entry);
       if (!frame.leaves && frame.next === 0) this.#release(frame);

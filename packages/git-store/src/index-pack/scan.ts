@@ -4,8 +4,8 @@ import type { ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
 import { freeBuffer } from "../free-buffer.ts";
 import { createInflater, INCOMPLETE, inflateError, type InflateStream } from "../pack/inflate.ts";
-import { hashInPlace, HEADER_ROOM, oidBytes, OFS_DELTA, REF_DELTA, typeName } from "../object-format.ts";
-import { CollisionDetector, collisionFound, refuseCollision } from "../sha1-collision.ts";
+import { HEADER_ROOM, oidBytes, OFS_DELTA, REF_DELTA, typeName } from "../object-format.ts";
+import { createObjectHasher, type ObjectHasher } from "../object-hasher.ts";
 import {
   decodePackHeader,
   EntryHeader,
@@ -64,7 +64,7 @@ class Scanner {
   readonly #format: ObjectFormat;
   readonly #oidLength: number;
   readonly #limits: IndexPackLimits;
-  readonly #detectCollisions: boolean;
+  readonly #hasher: ObjectHasher;
   readonly #control: Control;
   readonly #checksum: Hash;
   readonly #source: PackSource;
@@ -78,7 +78,7 @@ class Scanner {
 
   constructor(fd: number, control: Control, { format, limits, detectCollisions }: ScanOptions) {
     this.#format = format;
-    this.#detectCollisions = detectCollisions;
+    this.#hasher = createObjectHasher(format, detectCollisions);
     this.#oidLength = oidBytes(format);
     this.#limits = limits;
     this.#control = control;
@@ -147,8 +147,7 @@ class Scanner {
     tables.crcs[entry] = crc32(source.buffer.subarray(source.start, source.start + length));
     source.consume(length);
     if (!isDelta) {
-      const from = hashInPlace({
-        format: this.#format,
+      this.#hasher.hash({
         type,
         buffer: this.#object,
         start: HEADER_ROOM,
@@ -156,7 +155,6 @@ class Scanner {
         target: oids,
         targetStart: entry * this.#oidLength,
       });
-      if (this.#detectCollisions) refuseCollision(this.#object.subarray(from, HEADER_ROOM + size));
     }
   }
 
@@ -202,10 +200,8 @@ class Scanner {
   ): void {
     const source = this.#source;
     const { type, size, length: headerLength } = this.#header;
-    const title = type < OFS_DELTA ? `${typeName(type)} ${size}\0` : "";
-    const digest = createHash(this.#format).update(title);
-    const detector = this.#detectCollisions && type < OFS_DELTA ? new CollisionDetector() : undefined;
-    detector?.update(Buffer.from(title));
+    const isDelta = type >= OFS_DELTA;
+    if (!isDelta) this.#hasher.begin(`${typeName(type)} ${size}\0`);
     if (this.#object.length < PIECE_BYTES) this.#object = Buffer.allocUnsafeSlow(PIECE_BYTES);
     const piece = this.#object.subarray(0, PIECE_BYTES);
     let crc = crc32(source.buffer.subarray(source.start, source.start + headerLength));
@@ -220,8 +216,7 @@ class Scanner {
       produced += stream.produced;
       if (produced > size) break;
       const part = piece.subarray(0, stream.produced);
-      if (type < OFS_DELTA) digest.update(part);
-      if (detector?.update(part) === true) throw collisionFound();
+      if (!isDelta) this.#hasher.update(part);
       crc = crc32(source.buffer.subarray(source.start, source.start + stream.consumed), crc);
       source.consume(stream.consumed);
     }
@@ -235,9 +230,8 @@ class Scanner {
         },
       );
     }
-    if (detector?.end() === true) throw collisionFound();
     tables.crcs[entry] = crc;
-    if (type < OFS_DELTA) digest.digest().copy(oids, entry * this.#oidLength);
+    if (!isDelta) this.#hasher.end(oids, entry * this.#oidLength);
   }
 
   #ofsBase(tables: PackTables, entry: number, offset: number): number {
