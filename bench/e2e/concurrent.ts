@@ -89,8 +89,12 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
   });
   const direct = `${upstream.url}/bench/${name}.git/git-upload-pack`;
   const request = await recordFullFetch(`${upstream.url}/bench/${name}.git`, work, name);
-  // The default; the testkit sets 0.
-  const env = { SVC_CACHE_REPACK_IDLE_SECONDS: String(DEFAULTS.repackIdleSeconds) };
+  const env = {
+    // The default; the testkit sets 0.
+    SVC_CACHE_REPACK_IDLE_SECONDS: String(DEFAULTS.repackIdleSeconds),
+    // The targets are for plain SHA-1; `fill` measures both.
+    SVC_CACHE_DETECT_SHA1_COLLISIONS: "false",
+  };
   const start = (): Promise<Svc> => startSvc({ codeHost: upstream, dataDir: bench.dataDir, env });
   const through = (svc: Svc): string => `${svc.url}/bench/${name}.git/git-upload-pack`;
 

@@ -59,16 +59,23 @@ export async function run(rounds: number): Promise<Report> {
       await bench.fillOnce({ rest: false });
       const fills: Filled[] = [];
       for (let round = 0; round < rounds; round++) fills.push(await bench.fillOnce());
+      const detecting = new FillBench(upstream, repository, work, release, { detectCollisions: true });
+      const detected: Filled[] = [];
+      for (let round = 0; round < rounds; round++) detected.push(await detecting.fillOnce({ rest: false }));
       const sources = await new FillBench(upstream, repository, work).fillOnce({ rest: false });
       notes.push(
         `${repository.name}, one run from TypeScript sources: ${sources.cpuSeconds.toFixed(1)} s of CPU, peak ${sources.peakMb.toFixed(0)} MB.`,
       );
-      rows.push(...costRows(repository, fills), ...(await cloneRows(bench, rounds)));
+      rows.push(
+        ...costRows(repository, fills),
+        detectionRow(repository, detected),
+        ...(await cloneRows(bench, rounds)),
+      );
     }
     return {
       name: "fill",
       title: "Cold clones through svc, and the fill of the store behind them",
-      method: `A process of its own for each cold clone, as a release with its compiled code in the cache: \`git clone --bare\` through it, and the fill behind it. CPU of the whole process from the request until it is idle, against \`git index-pack\` of the same pack in the same round. Memory: the largest resident set of the whole process, and the resident set a minute after the work. Walls on shared cores: client, code host and service on all cores; the warm clone follows the cold one immediately. On separate cores: the client has one core, code host and service another one. These walls are of a service that has just started; for the targets, the walls of [clone](clone.md) count, whose service has worked before. ${rounds} rounds, all kinds in turn.`,
+      method: `A process of its own for each cold clone, as a release with its compiled code in the cache: \`git clone --bare\` through it, and the fill behind it. CPU of the whole process from the request until it is idle, against \`git index-pack\` of the same pack in the same round. The service looks for SHA-1 collisions only in the rows that say so. Memory: the largest resident set of the whole process, and the resident set a minute after the work. Walls on shared cores: client, code host and service on all cores; the warm clone follows the cold one immediately. On separate cores: the client has one core, code host and service another one. These walls are of a service that has just started; for the targets, the walls of [clone](clone.md) count, whose service has worked before. ${rounds} rounds, all kinds in turn.`,
       rows,
       notes,
     };
@@ -118,6 +125,18 @@ function costRows({ name, large }: BenchRepository, fills: readonly Filled[]): R
   ];
 }
 
+/** Stock git looks for collisions in each run. */
+function detectionRow({ name, large }: BenchRepository, fills: readonly Filled[]): Row {
+  return {
+    what: `${name}: CPU from the first byte until idle, with collision detection`,
+    unit: "s",
+    ours: summarize(fills.map(({ cpuSeconds }) => cpuSeconds)),
+    reference: summarize(fills.map(({ gitCpuSeconds }) => gitCpuSeconds)),
+    referenceName: "git index-pack",
+    target: { atMost: large ? 1.2 : 2 },
+  };
+}
+
 async function cloneRows(bench: FillBench, rounds: number): Promise<Row[]> {
   const { name } = bench.repository;
   const warm: number[] = [];
@@ -164,13 +183,23 @@ class FillBench {
   readonly #release: { readonly program?: string; readonly env?: Readonly<Record<string, string>> };
 
   /** @param release its launcher. Default: the service runs from sources */
-  constructor(upstream: CodeHost, repository: BenchRepository, work: string, release?: string) {
+  constructor(
+    upstream: CodeHost,
+    repository: BenchRepository,
+    work: string,
+    release?: string,
+    { detectCollisions = false } = {},
+  ) {
+    const env = { SVC_CACHE_DETECT_SHA1_COLLISIONS: String(detectCollisions) };
     this.repository = repository;
     this.#upstream = upstream;
     this.#release =
       release === undefined
-        ? {}
-        : { program: release, env: { SVC_NODE: process.execPath, XDG_CACHE_HOME: join(work, "cache") } };
+        ? { env }
+        : {
+            program: release,
+            env: { ...env, SVC_NODE: process.execPath, XDG_CACHE_HOME: join(work, "cache") },
+          };
     this.#copy = join(work, "copy.git");
     this.#indexed = join(work, "indexed.git");
   }

@@ -31,7 +31,7 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     measures: "indexing a received pack, against git index-pack",
     took: "5 rounds: 1.5 min",
     load: () => import("../micro/git-store-index-pack.ts"),
-    code: ["packages/git-store/src/index-pack", "packages/git-store/src/pack"],
+    code: ["packages/git-store/src/index-pack", "packages/git-store/src/pack", "packages/git-store/src/sha1"],
     svc: true,
   },
   "git-store-serve": {

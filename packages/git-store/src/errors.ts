@@ -20,7 +20,7 @@
  * | `corrupt_index` | an `.idx` or `.rev` file is inconsistent, or does not match its pack |
  * | `corrupt_object` | an object's content does not parse, does not hash to its id, or differs from what was indexed |
  * | `missing_object` | an object is not in the store |
- * | `hash_collision` | an object belongs to a SHA-1 collision attack (only with `detectCollisions`) |
+ * | `hash_collision` | an object belongs to a SHA-1 collision attack (not with `detectCollisions: false`) |
  * | `bad_oid` | a string is not an object id of the repository's object format |
  * | `bad_ref_name` | a name is not allowed by `git check-ref-format` |
  * | `not_a_repository` | a folder does not hold a bare repository |

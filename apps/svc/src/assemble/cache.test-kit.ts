@@ -18,7 +18,7 @@ export function testCache(settings: Pick<CacheSettings, Needed> & Partial<CacheS
     fillMaxBytes: Infinity,
     repackIdleMs: 0,
     pruneAfterMs: Infinity,
-    detectCollisions: false,
+    detectCollisions: true,
     maxTotalBytes: Infinity,
     dropUnusedAfterMs: Infinity,
     strictLsRefs: false,

@@ -246,8 +246,8 @@ export const configSchema = z.strictObject({
     seed_interval: duration().prefault(DEFAULTS.seedInterval),
     /** How long a repository must be without requests before its packs are merged. */
     repack_idle_seconds: bounded(BOUNDS.repackIdleSeconds).default(DEFAULTS.repackIdleSeconds),
-    /** Looks for collision attacks on SHA-1 in all that is taken in, at some 30 times the cost of hashing. */
-    detect_sha1_collisions: z.boolean().default(false),
+    /** Looks for collision attacks on SHA-1 in all that is taken in, as git does. */
+    detect_sha1_collisions: z.boolean().default(true),
     /** How long objects stay that upstream dropped; 0s: for ever. */
     prune_unreachable_after: duration().prefault(DEFAULTS.pruneUnreachableAfter),
   }),

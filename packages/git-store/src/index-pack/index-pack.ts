@@ -45,7 +45,7 @@ export interface IndexPackOptions {
   /** Memory for pages of the pack, bytes over all threads. Default 16 MiB. */
   readonly packWindowBytes?: number;
   /**
-   * Refuses objects of a SHA-1 collision attack, at about 30 times the cost of hashing. Default false.
+   * Refuses objects of a SHA-1 collision attack, at about twice the cost of hashing. Default true.
    */
   readonly detectCollisions?: boolean;
   /**
@@ -113,7 +113,7 @@ function jobOf(options: IndexPackOptions, temporary: TemporaryNames): PipelineJo
     indexPath: temporary.idx,
     reversePath: temporary.rev,
     format: options.format ?? "sha1",
-    detectCollisions: options.detectCollisions === true && (options.format ?? "sha1") === "sha1",
+    detectCollisions: options.detectCollisions !== false && (options.format ?? "sha1") === "sha1",
     limits: { ...DEFAULT_LIMITS, ...options.limits },
     deltaWindowBytes: options.deltaWindowBytes ?? DEFAULT_DELTA_WINDOW_BYTES,
     packWindowBytes: (options.packWindowBytes ?? DEFAULT_PACK_WINDOW_BYTES) / threads,

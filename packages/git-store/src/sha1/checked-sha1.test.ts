@@ -54,7 +54,7 @@ for (const isPlain of [false, true]) {
       );
     });
 
-    it("hashes messages around the size of its memory, and begins anew after each", () => {
+    it("hashes messages around the size of its memory, and begins again after each", () => {
       const bytes = Buffer.from(Array.from({ length: 140_000 }, (_, index) => (index * 7919) >>> 5));
       for (const size of [
         0, 55, 56, 63, 64, 65_471, 65_472, 65_527, 65_528, 65_536, 65_537, 131_071, 131_072, 140_000,

@@ -21,14 +21,14 @@ export function expandWords(words: Int32Array): void {
  */
 export function collides(words: Int32Array, chain: Int32Array, vectors: number): boolean {
   let reached = 0;
-  end.set(chain);
+  chainAfter.set(chain);
   for (const [agreesAfter, state] of agreements) {
-    runSteps(words, reached, agreesAfter, end);
-    state.set(end);
+    runSteps(words, reached, agreesAfter, chainAfter);
+    state.set(chainAfter);
     reached = agreesAfter;
   }
-  runSteps(words, reached, STEPS, end);
-  for (let index = 0; index < 5; index++) end[index] = end[index]! + chain[index]!;
+  runSteps(words, reached, STEPS, chainAfter);
+  for (let index = 0; index < 5; index++) chainAfter[index] = chainAfter[index]! + chain[index]!;
   for (let rest = vectors; rest !== 0; rest &= rest - 1) {
     const vector = DISTURBANCE_VECTORS[31 - Math.clz32(rest & -rest)]!;
     if (collidesBy(vector, words)) return true;
@@ -43,7 +43,7 @@ const agreements = new Map<number, Int32Array>(
     .map((agreesAfter) => [agreesAfter, new Int32Array(5)]),
 );
 /** The chaining value after the block. */
-const end = new Int32Array(5);
+const chainAfter = new Int32Array(5);
 const other = new Int32Array(STEPS);
 const before = new Int32Array(5);
 const after = new Int32Array(5);
@@ -56,7 +56,7 @@ function collidesBy({ differences, agreesAfter }: DisturbanceVector, words: Int3
   after.set(state);
   runSteps(other, agreesAfter, STEPS, after);
   for (let index = 0; index < 5; index++) {
-    if (((before[index]! + after[index]!) | 0) !== end[index]) return false;
+    if (((before[index]! + after[index]!) | 0) !== chainAfter[index]) return false;
   }
   return true;
 }

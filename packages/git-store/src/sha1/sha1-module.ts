@@ -9,7 +9,7 @@ import { UNAVOIDABLE_CONDITIONS } from "./unavoidable-conditions.ts";
 import { encodeModule, FunctionBody, I32, V128 } from "./wasm-code.ts";
 
 export const BLOCK_BYTES = 64;
-/** The blocks that one call takes at most. */
+/** The maximum number of blocks of one call. */
 export const MAX_BLOCKS = 1024;
 
 /** The layout of the memory, in bytes. */

@@ -44,15 +44,17 @@ describe("possibleVectors", () => {
   it("gives the sets that another implementation gives", () => {
     const sets = createHash("sha256");
     const words = new Int32Array(STEPS);
-    const counts = new Array<number>(DISTURBANCE_VECTORS.length).fill(0);
+    const counts = DISTURBANCE_VECTORS.map(() => 0);
     const random = xorshift(88_172_645);
     for (let block = 0; block < 300_000; block++) {
       for (let step = 0; step < 16; step++) words[step] = random();
       expandWords(words);
       // Words that no block expands to, with few different bits, meet more conditions.
-      for (let step = 0; block >= 20_000 && step < STEPS; step++) {
-        const bits = random();
-        words[step] = ((bits & 256) === 0 ? 0 : 0xffff) | ((bits & 512) === 0 ? 0 : 0xffff0000);
+      if (block >= 20_000) {
+        words.forEach((_, step) => {
+          const bits = random();
+          words[step] = ((bits & 256) === 0 ? 0 : 0xffff) | ((bits & 512) === 0 ? 0 : 0xffff0000);
+        });
       }
       const set = possibleVectors(words);
       counts.forEach((count, vector) => (counts[vector] = count + ((set >>> vector) & 1)));

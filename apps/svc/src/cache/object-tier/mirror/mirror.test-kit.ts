@@ -161,7 +161,7 @@ export function openInstance(options: TestInstanceOptions): TestInstance {
     otherFolders: [],
     origin: { key: "svc.hosturl", url: "https://code.example" },
     threads,
-    detectCollisions: false,
+    detectCollisions: true,
     clock,
   });
   const mirror = createMirror({
