@@ -40,17 +40,17 @@ describe("indexPack with detectCollisions", () => {
   // The header of an object moves the published blocks to where they collide no more, and no collision of objects is
   // known: that every object is looked at, header included, is seen at the door of CheckedSha1.
   it("examines every object completely, and refuses a pack with a collision", async (t) => {
-    const update = Reflect.get(CheckedSha1.prototype, "update") as (
-      this: CheckedSha1,
-      piece: Uint8Array,
-    ) => void;
+    const original: (this: CheckedSha1, piece: Uint8Array) => void = Reflect.get(
+      CheckedSha1.prototype,
+      "update",
+    );
     const pieces: Buffer[] = [];
     t.mock.method(
       CheckedSha1.prototype,
       "update",
       function copyAndUpdate(this: CheckedSha1, piece: Uint8Array) {
         pieces.push(Buffer.from(piece));
-        update.call(this, piece);
+        original.call(this, piece);
       },
     );
     await taken(true);
