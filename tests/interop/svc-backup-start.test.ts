@@ -39,7 +39,9 @@ const WRITING_BYTES = 1_000_000;
 let folder: TempFolder;
 let host: CodeHost;
 let postgres: Postgres;
+/** It has {@link RECORDS} audit records, a user, and a session of the user. */
 let backup: string;
+let sessionOfBackup: string;
 
 /** A kind of database, with a look at what a restore does to it. */
 interface WatchedKind {
@@ -50,11 +52,17 @@ interface WatchedKind {
   /** Whether another program waits for a restore, or is about to. */
   readonly isWaiting: (target: Record<string, string>) => Promise<boolean>;
   readonly rows: (target: Record<string, string>, query: string) => Promise<string>;
+  /** SQL of the clock of the database in milliseconds. */
+  readonly now: string;
+  /** Text of a true value. */
+  readonly yes: string;
 }
 
 const KINDS: readonly WatchedKind[] = [
   {
     name: "SQLite",
+    now: "CAST(unixepoch('subsec') * 1000 AS integer)",
+    yes: "1",
     kind: () => sqliteKind(folder.path),
     isReplacing: async ({ SVC_DATA_DIR: data = "" }) =>
       (await stat(join(data, "svc.db-wal"))).size > WRITING_BYTES,
@@ -71,6 +79,8 @@ const KINDS: readonly WatchedKind[] = [
   },
   {
     name: "Postgres",
+    now: "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)",
+    yes: "t",
     kind: () => postgresKind(folder.path, postgres),
     isReplacing: async ({ SVC_DATABASE_DSN: dsn = "" }) => {
       const query = `SELECT count(*) FROM pg_locks
@@ -97,7 +107,9 @@ before(async () => {
   host.addUser("root", HOST_TOKEN);
   await host.addRepository("acme", "widgets", { private: true, build: repositories.linear });
   const source = await sqliteKind(folder.path).create();
-  await command(["migrate"], source);
+  const service = await start(host, source);
+  sessionOfBackup = await signIn(service);
+  await service.stop();
   const db = new DatabaseSync(join(source["SVC_DATA_DIR"] ?? "", "svc.db"));
   db.exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${RECORDS})
     INSERT INTO audit (id, at, action, outcome, actor_kind, details)
@@ -138,7 +150,7 @@ async function heldRestore(
   };
 }
 
-for (const { name, kind, isReplacing, isWaiting, rows } of KINDS) {
+for (const { name, kind, isReplacing, isWaiting, rows, now, yes } of KINDS) {
   describe(`svc serve and svc restore into ${name}`, { timeout: 400_000 }, () => {
     /** A database with content that a restore replaces. */
     const usedDatabase = async (): Promise<{ target: Record<string, string>; session: string }> => {
@@ -188,9 +200,43 @@ for (const { name, kind, isReplacing, isWaiting, rows } of KINDS) {
         restore.kill();
       }
       assert.equal(await restored(target), RECORDS);
-      for (const table of ["tokens", "sessions", "users"]) {
+      for (const table of ["tokens", "sessions"]) {
         assert.equal(await rows(target, `SELECT count(*) FROM ${table}`), "0", table);
       }
+    });
+
+    it("an instance that was silent waits for the end, and has no earlier session", async () => {
+      const target = await kind().create();
+      await command(["restore", backup, "--keep-sessions"], target);
+      const service = await start(host, target);
+      assert.equal((await call(service, "GET", "/api/tokens", sessionOfBackup)).status, 200);
+      process.kill(service.pid, "SIGSTOP");
+      try {
+        await until(
+          async () => (await rows(target, `SELECT ${now} - reported_at > 15000 FROM instances`)) === yes,
+        );
+        const restore = await heldRestore(target, isReplacing);
+        try {
+          process.kill(service.pid, "SIGCONT");
+          const minted = call(service, "POST", "/api/tokens?check=false", sessionOfBackup, {
+            repository: "acme/widgets",
+            scopes: "contents:read",
+            duration: "1h",
+          });
+          await Promise.race([minted, until(async () => isWaiting(target))]);
+          await restore.goOn();
+          assert.equal((await minted).status, 401);
+        } finally {
+          restore.kill();
+        }
+      } finally {
+        process.kill(service.pid, "SIGCONT");
+      }
+      await mint(service, await signIn(service));
+      await service.stop();
+      assert.equal(await rows(target, "SELECT count(*) FROM tokens"), "1", "only the new one");
+      assert.equal(await rows(target, "SELECT count(*) FROM sessions"), "1", "only the new one");
+      assert.equal(await restored(target), RECORDS);
     });
 
     it("a restore is refused while an instance writes, and none of its writes is lost", async () => {

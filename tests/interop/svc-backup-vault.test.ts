@@ -215,3 +215,72 @@ it("a killed restore leaves a place that nothing starts with, and is repeated", 
   assert.equal(await clone(restored, token, join(folder.path, "after-kill")), 0);
   await restored.stop();
 });
+
+it("an instance that was silent reads and writes nothing while a restore runs", async () => {
+  const target = await newPlace();
+  const service = await start(host, target);
+  const session = await signIn(service);
+  for (let made = 0; made < KILLED_TOKENS; made++) await mint(service, session);
+  const file = join(folder.path, "silent.age");
+  await succeed(["backup", "-o", file], target);
+  const late = await mint(service, session);
+  process.kill(service.pid, "SIGSTOP");
+  const restore = await heldRestore(target, file);
+  try {
+    process.kill(service.pid, "SIGCONT");
+    const former = await namesBelow(target["SVC_VAULT_PREFIX"] ?? "");
+    const request = { repository: "acme/widgets", scopes: "contents:read", duration: "1h" };
+    for (let round = 0; round < 3; round++) {
+      const { status } = await call(service, "POST", "/api/tokens?check=false", session, request);
+      assert.equal(status, 503);
+    }
+    const isContent = (path: string): boolean =>
+      !/\/(?:clock|instances\/.*|instance-figures\/.*)$/.test(path);
+    const found = await namesBelow(target["SVC_VAULT_PREFIX"] ?? "");
+    assert.deepEqual(found.filter(isContent), former.filter(isContent));
+    await restore.goOn();
+  } finally {
+    restore.kill();
+    process.kill(service.pid, "SIGCONT");
+  }
+  await until(async () => (await call(service, "GET", "/api/tokens", session)).status === 401);
+  assert.notEqual(await clone(service, late.token, join(folder.path, "late")), 0);
+  const { token } = await mint(service, await signIn(service));
+  assert.equal(await clone(service, token, join(folder.path, "after-silence")), 0);
+  await service.stop();
+  const tokens = await namesBelow(`${target["SVC_VAULT_PREFIX"] ?? ""}/tokens`);
+  assert.equal(tokens.length, KILLED_TOKENS + 1);
+});
+
+/** A restore that begins when no instance has reported for some time, and is stopped (SIGSTOP) when it has its mark. */
+async function heldRestore(
+  target: Record<string, string>,
+  file: string,
+): Promise<{ readonly goOn: () => Promise<void>; readonly kill: () => void }> {
+  const env = { ...process.env, SVC_DEV_MODE: "true", SVC_BACKUP_PASSPHRASE: PASSPHRASE, ...target };
+  for (;;) {
+    const child = spawn(SVC_LAUNCHER, ["restore", file, "--replace"], {
+      cwd: folder.path,
+      env,
+      stdio: "ignore",
+    });
+    const ended = once(child, "exit") as Promise<[number | null]>;
+    const marked = until(
+      async () => child.exitCode !== null || (await formOf(target)).includes("has_not_ended"),
+    );
+    await marked;
+    if (child.exitCode !== null) {
+      assert.equal(child.exitCode, 1, "an instance still counts as running");
+      continue;
+    }
+    child.kill("SIGSTOP");
+    assert.match(await formOf(target), /has_not_ended/);
+    return {
+      async goOn() {
+        child.kill("SIGCONT");
+        assert.deepEqual(await ended, [0, null]);
+      },
+      kill: () => void child.kill("SIGKILL"),
+    };
+  }
+}

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
@@ -73,6 +73,20 @@ describe("svc clone", { timeout: 300_000 }, () => {
   it("has a help", async () => {
     const help = await run(SVC_LAUNCHER, ["clone", "--help"], { env });
     assert.match(help.stdout, /svc clone \[OPTIONS\] URL \[DIR\][^]*--into/);
+  });
+
+  it("fish completes its own options, and not those of other commands", async () => {
+    const script = await run(SVC_LAUNCHER, ["completion", "fish"], { env });
+    await writeFile(at("svc.fish"), script.stdout);
+    const offers = async (line: string): Promise<string[]> => {
+      const asked = `source ${at("svc.fish")}; complete -C ${JSON.stringify(line)}`;
+      const { stdout } = await run("fish", ["--no-config", "-c", asked], { env });
+      return stdout.split("\n").map((offer) => offer.split("\t", 1)[0] ?? "");
+    };
+    const [ofClone, ofOthers] = [await offers("svc clone --"), await offers("svc doctor --")];
+    assert.deepEqual([ofClone.includes("--bare"), ofClone.includes("--config")], [true, false]);
+    assert.ok(ofClone.includes("--help"));
+    assert.ok(ofOthers.includes("--config"));
   });
 
   it("the service serves the script, which a shell takes from a pipe", () =>

@@ -163,8 +163,14 @@ function fishScript({ name: program, commands, globalOptions }: CommandTable): s
       ...Object.entries(options).map(([option, spec]) => line(`-n ${isHere}`, ...optionParts(option, spec))),
     ];
   });
-  const globals = Object.entries({ ...globalOptions, ...HELP_OPTION }).map(([option, spec]) =>
-    line(...optionParts(option, spec)),
+  const asGiven = commands.filter(({ argumentsAsGiven }) => argumentsAsGiven === true);
+  const where =
+    asGiven.length === 0
+      ? []
+      : [`-n ${quoted(`not __fish_seen_subcommand_from ${asGiven.map(({ name }) => name).join(" ")}`)}`];
+  const globals = Object.entries(globalOptions).map(([option, spec]) =>
+    line(...where, ...optionParts(option, spec)),
   );
-  return `${[...new Set([...lines, ...globals])].join("\n")}\n`;
+  const help = Object.entries(HELP_OPTION).map(([option, spec]) => line(...optionParts(option, spec)));
+  return `${[...new Set([...lines, ...globals, ...help])].join("\n")}\n`;
 }

@@ -85,6 +85,14 @@ describe("manPage", () => {
       assert.match(shown, part);
   });
 
+  it("says for which commands the common options do not count", () => {
+    const as = { name: "as given", summary: "Pass on.", argumentsAsGiven: true };
+    const { shown, complaints } = rendered(manPage({ ...TABLE, commands: [...TABLE.commands, as] }, PARTS));
+    assert.equal(complaints, "");
+    assert.match(shown, /^OPTIONS OF EVERY COMMAND\n\s+Only --help counts for: prog as given\./m);
+    assert.doesNotMatch(rendered(manPage(TABLE, PARTS)).shown, /counts for/);
+  });
+
   it("shows any text of a summary as it is", () => {
     const word = fc.string({
       unit: fc.constantFrom(...CHARACTERS),

@@ -20,6 +20,9 @@ export interface ManPageParts {
  */
 export function manPage(table: CommandTable, { version, date, files, seeAlso }: ManPageParts): string {
   const { name, description, commands, globalOptions, notes } = table;
+  const asGiven = commands.flatMap((command) =>
+    command.argumentsAsGiven === true ? [`${name} ${command.name}`] : [],
+  );
   const title = [name.toUpperCase(), "1", date, `${name} ${version}`, "User Commands"].map(quoted);
   return [
     `.TH ${title.join(" ")}`,
@@ -34,6 +37,7 @@ export function manPage(table: CommandTable, { version, date, files, seeAlso }: 
     ".SH COMMANDS",
     ...commands.flatMap((command) => commandLines(name, command)),
     ".SH OPTIONS OF EVERY COMMAND",
+    ...(asGiven.length === 0 ? [] : [text(`Only --help counts for: ${asGiven.join(", ")}.`)]),
     ...optionLines({ ...globalOptions, ...HELP_OPTION }),
     ...(notes === undefined ? [] : [".SH NOTES", ".nf", ...notes.split("\n").map(text), ".fi"]),
     ...(files.length === 0

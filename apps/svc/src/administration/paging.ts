@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ProblemError } from "../http/request/problem.ts";
-import { positionOf } from "../storage/time-cursor.ts";
+import { positionOf } from "../storage/list-order.ts";
 
 const CURSOR = { description: "From the `Link` header of the page before" };
 const CURSOR_FAULT = "must be from the Link header of the page before";

@@ -102,7 +102,11 @@ export interface InstanceStore {
    * @throws SvcError `database_unavailable`: a restore has begun, and did not end while this waited
    */
   register(record: InstanceRecord): Promise<boolean>;
-  /** Adds the instance, or brings its record up to date. */
+  /**
+   * Adds the instance, or brings its record up to date.
+   *
+   * @throws SvcError `database_unavailable`: a restore has begun, and did not end while this waited
+   */
   report(record: InstanceRecord): Promise<void>;
   /** Stores figures of an instance that has reported. @param figures JSON text */
   putFigures(id: string, figures: string): Promise<void>;

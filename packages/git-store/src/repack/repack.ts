@@ -3,7 +3,6 @@ import { mkdir, readdir, rename, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { BaseCache } from "../pack/base-cache.ts";
 import { syncFolder } from "../durable.ts";
-import { indexPack } from "../index-pack/index-pack.ts";
 import { ObjectDatabase } from "../object-database.ts";
 import type { Oid } from "../oid.ts";
 import { PackReader } from "../pack/pack-reader.ts";
@@ -18,9 +17,7 @@ import { reach } from "../reachability/walk.ts";
 import { temporaryName } from "../repository/leftovers.ts";
 import { removePack } from "../repository/remove-pack.ts";
 import type { PackSource } from "../serve/pack-writer.ts";
-import { deepDeltas } from "./deep-deltas.ts";
-import { packBytes } from "./pack-bytes.ts";
-import { checkSame } from "./check-same.ts";
+import { copiedBytes, indexCopy } from "./copy-objects.ts";
 import { GEOMETRIC_FACTOR, keptPacks } from "./geometric.ts";
 
 /** Options of {@link prepareRepack}. */
@@ -100,22 +97,10 @@ export async function prepareRepack(
     const dropped = distinct(source.numbers) - count;
     if (merged.length === 1 && dropped === 0) return undefined;
     for (const part of ["pack", "info"]) await mkdir(join(folder, part), { recursive: true });
-    const undeltified = source.numbers.emptySet();
-    await finishInSlices(deepDeltas(source, send, undeltified), options.signal);
-    const plan = { send, clientHas: undefined, ofsDelta: true, undeltified };
-    const indexed = await indexPack(packBytes(source, plan, options.signal), {
-      folder: join(folder, "pack"),
-      format: objects.format,
-      threads: 0,
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    });
-    const pack = Pack.open(indexed.packPath, objects.format);
-    try {
-      checkSame(source, send, count, pack);
-      await writeIndexes(objects, packs.slice(0, keptCount), pack, options);
-    } finally {
-      pack.close();
-    }
+    const copy = { source, send, count, folder: join(folder, "pack"), signal: options.signal };
+    const indexed = await indexCopy(await copiedBytes(copy), copy, async (pack) =>
+      writeIndexes(objects, packs.slice(0, keptCount), pack, options),
+    );
     const names = (list: readonly Pack[]): string[] => list.map(({ name }) => name);
     return {
       folder,

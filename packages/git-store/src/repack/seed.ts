@@ -3,10 +3,9 @@ import { createReadStream } from "node:fs";
 import { link, mkdir, open, rename, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { syncFile, syncFolder } from "../durable.ts";
-import { indexPack } from "../index-pack/index-pack.ts";
 import { ObjectDatabase } from "../object-database.ts";
 import type { Oid } from "../oid.ts";
-import { Pack } from "../pack/pack.ts";
+import type { Pack } from "../pack/pack.ts";
 import { READ_FLAGS } from "../read-file.ts";
 import { andNotInto, countBits, hasBit, type Bitset } from "../reachability/bitset.ts";
 import { numberAt } from "../reachability/object-numbers.ts";
@@ -15,9 +14,7 @@ import { ReachabilityIndex } from "../reachability/reachability-index.ts";
 import { reach } from "../reachability/walk.ts";
 import type { Ref } from "../repository/packed-refs.ts";
 import { finishInSlices, sliceDone } from "../slices.ts";
-import { checkSame } from "./check-same.ts";
-import { deepDeltas } from "./deep-deltas.ts";
-import { packBytes } from "./pack-bytes.ts";
+import { copiedBytes, indexCopy } from "./copy-objects.ts";
 import { seedRefs, type ShownRefs } from "./seed-refs.ts";
 
 export type { ShownRefs } from "./seed-refs.ts";
@@ -126,27 +123,16 @@ async function writePack(
   send: Bitset,
   signal: AbortSignal | undefined,
 ): Promise<string> {
-  const { format } = graph;
   const parts = { pack: join(folder, "objects", "pack"), info: join(folder, "objects", "info") };
   for (const part of Object.values(parts)) await mkdir(part, { recursive: true });
   const count = countBits(send);
   const same = samePack(graph, send, count);
-  const bytes = same === undefined ? await copied(graph, send, signal) : createReadStream(same.path);
+  const copy = { source: graph, send, count, folder: parts.pack, signal };
+  const bytes = same === undefined ? await copiedBytes(copy) : createReadStream(same.path);
   // All of it is hashed again: a pack that came from another instance was not hashed by this one.
-  const indexed = await indexPack(bytes, {
-    folder: parts.pack,
-    format,
-    threads: 0,
-    ...(signal === undefined ? {} : { signal }),
-  });
-  const { name, packPath } = indexed;
-  const pack = Pack.open(packPath, format);
-  try {
-    checkSame(graph, send, count, pack);
-    await writeCommitGraph(join(folder, "objects"), pack, signal);
-  } finally {
-    pack.close();
-  }
+  const { name, packPath } = await indexCopy(bytes, copy, async (pack) =>
+    writeCommitGraph(join(folder, "objects"), pack, signal),
+  );
   if (same?.name === name) await linkInstead(same.path, packPath);
   const from: Record<SeedKind, string> = {
     pack: packPath,
@@ -173,16 +159,6 @@ function samePack({ numbers }: ObjectGraph, send: Bitset, count: number): Pack |
     return true;
   });
   return found?.pack;
-}
-
-async function copied(
-  graph: ObjectGraph,
-  send: Bitset,
-  signal: AbortSignal | undefined,
-): Promise<AsyncIterable<Uint8Array>> {
-  const undeltified = graph.numbers.emptySet();
-  await finishInSlices(deepDeltas(graph, send, undeltified), signal);
-  return packBytes(graph, { send, clientHas: undefined, ofsDelta: true, undeltified }, signal);
 }
 
 /** Writes the commit-graph of one pack, as if it were a whole store. @param folder the `objects` folder with the pack */

@@ -16,7 +16,7 @@ import type { CachedRequest, RepositoryRequest } from "../git-request.ts";
 import { relay } from "../relay.ts";
 import { MAX_WAIT_SECONDS, type EnsureBodies, type EnsureRequest } from "./ensure-body.ts";
 import { ensureObjects } from "./ensure-objects.ts";
-import { askForRefs, lsRefsOf } from "./own-refs.ts";
+import { answerOfRefusal, askForRefs, lsRefsOf, type RefusalAnswer } from "./own-refs.ts";
 
 /** Seconds after which a caller should repeat a request whose time was over. */
 const RETRY_AFTER_SECONDS = "5";
@@ -154,13 +154,8 @@ export class EnsureCommand {
     }
   }
 
-  /** The code host's refusal is for the caller. Any other response of the code host would be read as one of this service. */
-  #refused({ response }: Refusal): Answer {
-    if (response.status >= 400) return { kind: "relay", response };
-    response.cancel();
-    const { name } = this.#parts.upstream;
-    const detail = `${name} answered ${response.status}, and no list of refs. Is this the repository's current name?`;
-    return { kind: "problem", outcome: "error", problem: { code: "host_unreachable", detail } };
+  #refused(refusal: Refusal): RefusalAnswer {
+    return answerOfRefusal(refusal, this.#parts.upstream.name);
   }
 
   async #carryOut(request: RepositoryRequest, answer: Answer): Promise<void> {

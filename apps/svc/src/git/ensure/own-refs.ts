@@ -1,6 +1,9 @@
 import type { CommandRequest, ObjectFormat } from "@devplat/git-protocol";
 import type { AccessCheck, ProbeOptions } from "../../access/access-check.ts";
+import type { Refusal } from "../../access/access-request.ts";
 import type { RefsResponse } from "../../access/ref-probe.ts";
+import type { Problem } from "../../http/request/problem.ts";
+import type { UpstreamResponse } from "../../upstream/upstream.ts";
 import type { RepositoryRequest } from "../git-request.ts";
 
 /** Refs that this service asks for within a request of a program that is not git. */
@@ -17,6 +20,19 @@ export interface OwnRefsResponse {
   readonly format: ObjectFormat;
   /** The credential that the response is for. */
   readonly authorization: string | undefined;
+}
+
+/** The response to a caller whose request the code host refused. */
+export type RefusalAnswer =
+  | { readonly kind: "problem"; readonly outcome: "error"; readonly problem: Problem }
+  | { readonly kind: "relay"; readonly response: UpstreamResponse };
+
+/** The code host's refusal is for the caller. Any other response of the code host would be read as one of this service. */
+export function answerOfRefusal({ response }: Refusal, hostName: string): RefusalAnswer {
+  if (response.status >= 400) return { kind: "relay", response };
+  response.cancel();
+  const detail = `${hostName} answered ${response.status}, and no list of refs. Is this the repository's current name?`;
+  return { kind: "problem", outcome: "error", problem: { code: "host_unreachable", detail } };
 }
 
 export function lsRefsOf(format: ObjectFormat): CommandRequest {

@@ -19,7 +19,7 @@ import type { UpstreamResponse } from "../../upstream/upstream.ts";
 import { ClientSink } from "../client-sink.ts";
 import { MAX_WAIT_SECONDS } from "../ensure/ensure-body.ts";
 import { ensureObjects, type EnsureObjectsParts } from "../ensure/ensure-objects.ts";
-import { askForRefs, lsRefsOf } from "../ensure/own-refs.ts";
+import { answerOfRefusal, askForRefs, lsRefsOf, type RefusalAnswer } from "../ensure/own-refs.ts";
 import type { CachedRequest, RepositoryRequest } from "../git-request.ts";
 import { relay } from "../relay.ts";
 import { bundleHeader, bundleTag } from "./bundle.ts";
@@ -79,7 +79,8 @@ interface Survey {
 /**
  * Answers `GET …/svc/seed` and the requests for files of seeds. A client that takes these files as they are needs no pack
  * made for it, and does not index one. The code host decides who may have a seed: only a caller to whom its refs show all
- * objects of it. A bundle is a seed too, for git. A caller that it refuses learns nothing of the cache, not even whether the repository is listed.
+ * objects of it. A bundle is a seed too, for git. A caller that it refuses learns nothing of the cache, not even whether the
+ * repository is listed.
  */
 export class SeedCommand {
   readonly #parts: SeedCommandParts;
@@ -279,13 +280,8 @@ export class SeedCommand {
     });
   }
 
-  /** The code host's refusal is for the caller. Any other response of the code host would be read as one of this service. */
-  #refused({ response }: Refusal): SeedAnswer {
-    if (response.status >= 400) return { kind: "relay", response };
-    response.cancel();
-    const { name } = this.#parts.upstream;
-    const detail = `${name} answered ${response.status}, and no list of refs. Is this the repository's current name?`;
-    return { kind: "problem", outcome: "error", problem: { code: "host_unreachable", detail } };
+  #refused(refusal: Refusal): RefusalAnswer {
+    return answerOfRefusal(refusal, this.#parts.upstream.name);
   }
 
   #repositoryOf({ target: { owner, name } }: RepositoryRequest): CachedRepository {

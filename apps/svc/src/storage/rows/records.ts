@@ -9,6 +9,11 @@ import { rowReader, toRow, type Tables } from "./tables.ts";
 
 export const userOf = rowReader<UserRecord>();
 
+/** The name of a user's record whose login another user has now: no code host gives names with a tilde. */
+export function formerLogin({ login, id }: { readonly login: string; readonly id: string }): string {
+  return `${login}~${id.slice(-8)}`;
+}
+
 /** Record that a user's credential is sealed for. */
 export function credentialPlace(userId: string): string {
   return `users/${userId}`;

@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import type { AuditStore } from "../../audit/audit-store.ts";
-import { pageOf, positionOf } from "../time-cursor.ts";
+import { pageOf, positionOf } from "../list-order.ts";
 import { auditRecordOf, auditRow } from "../rows/records.ts";
 import type { Tables } from "../rows/tables.ts";
 

@@ -1,6 +1,5 @@
 import { systemCode } from "@devplat/base";
 import { SvcError } from "../../errors.ts";
-import { wrapMethods } from "../wrapped.ts";
 
 interface Reason {
   readonly text: string;
@@ -66,9 +65,4 @@ export async function withDatabaseErrors<T>(run: () => Promise<T>): Promise<T> {
       cause: error,
     });
   }
-}
-
-/** A part of the store whose methods run {@link withDatabaseErrors}. */
-export function guarded<Part extends object>(part: Part): Part {
-  return wrapMethods(part, withDatabaseErrors);
 }

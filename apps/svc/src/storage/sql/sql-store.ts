@@ -1,5 +1,5 @@
 import { sql, type Kysely } from "kysely";
-import { guarded, withDatabaseErrors } from "./database-errors.ts";
+import { withDatabaseErrors } from "./database-errors.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { Store } from "../store.ts";
 import { sqlApps } from "./apps.ts";
@@ -10,7 +10,8 @@ import { sqlEpochs } from "./coordination/epochs.ts";
 import { sqlLeases } from "./coordination/leases.ts";
 import { sqlOneTime } from "./one-time.ts";
 import { sqlSessions } from "./sessions.ts";
-import { lateMethods } from "../wrapped.ts";
+import { lateMethods, wrapMethods } from "../wrapped.ts";
+import { RestoreFence } from "../restore-fence.ts";
 import type { SqlSpecifics } from "./specifics.ts";
 import type { Tables } from "../rows/tables.ts";
 import { sqlTokens } from "./tokens.ts";
@@ -26,6 +27,14 @@ export interface SqlStoreOptions {
 /** The store in a SQL database. */
 export function sqlStore({ db, box, specifics }: SqlStoreOptions): Store {
   const { isUniqueViolation } = specifics;
+  const fence = new RestoreFence();
+  const guarded = <Part extends object>(part: Part): Part =>
+    wrapMethods(part, async (run) =>
+      withDatabaseErrors(async () => {
+        await fence.pass();
+        return run();
+      }),
+    );
   return {
     cachedRepositories: guarded(sqlCachedRepositories(db, specifics)),
     users: guarded(sqlUsers(db, box, isUniqueViolation)),
@@ -36,11 +45,14 @@ export function sqlStore({ db, box, specifics }: SqlStoreOptions): Store {
     leases: guarded(sqlLeases(db, specifics)),
     epochs: guarded(sqlEpochs(db, specifics)),
     changes: guarded(sqlChanges(db, specifics)),
-    instances: guarded(
-      lateMethods(["register", "report", "putFigures", "list", "remove", "removeSilent"], async () => {
-        const { sqlInstances } = await import("./coordination/instances.ts");
-        return sqlInstances(db, specifics);
-      }),
+    instances: fence.instances(
+      wrapMethods(
+        lateMethods(["register", "report", "putFigures", "list", "remove", "removeSilent"], async () => {
+          const { sqlInstances } = await import("./coordination/instances.ts");
+          return sqlInstances(db, specifics);
+        }),
+        withDatabaseErrors,
+      ),
     ),
     sharedFetches: guarded(
       lateMethods(["begin", "progress", "end", "find", "markAwaited", "deleteEnded"], async () => {

@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import type { TokenRecord, TokenStore } from "../store.ts";
-import { pageOf, positionOf } from "../time-cursor.ts";
+import { pageOf, positionOf } from "../list-order.ts";
 import { tokenOf } from "../rows/records.ts";
 import { toRow, type Tables } from "../rows/tables.ts";
 import { isValidAt } from "./valid-tokens.ts";

@@ -1,9 +1,8 @@
 import type { Kysely, Transaction } from "kysely";
 import { credentialText, readCredential } from "../credential-text.ts";
-import { formerLogin } from "../former-login.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { UserRecord, UserStore } from "../store.ts";
-import { credentialPlace, userOf } from "../rows/records.ts";
+import { credentialPlace, formerLogin, userOf } from "../rows/records.ts";
 import { toRow, type Row, type Tables } from "../rows/tables.ts";
 
 /** Maximum tries of a login. Each try loses to at most one other login of the same user. */

@@ -1,5 +1,5 @@
 import type { AuditQuery, AuditRecord, AuditStore } from "../../audit/audit-store.ts";
-import { isAfter, pageOf, positionOf, type ListPosition } from "../time-cursor.ts";
+import { isAfter, pageOf, positionOf, type ListPosition } from "../list-order.ts";
 import type { VaultKv } from "./kv.ts";
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,5 +1,5 @@
 import type { TokenRecord, TokenStore } from "../store.ts";
-import { isAfter, pageOf, positionOf, type ListPosition } from "../time-cursor.ts";
+import { isAfter, pageOf, positionOf, type ListPosition } from "../list-order.ts";
 import { DocumentsByHash } from "./documents-by-hash.ts";
 import { nameFor, type VaultKv } from "./kv.ts";
 

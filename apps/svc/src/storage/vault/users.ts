@@ -1,6 +1,6 @@
 import { Secret } from "@devplat/base";
 import { credentialText, readCredential } from "../credential-text.ts";
-import { formerLogin } from "../former-login.ts";
+import { formerLogin } from "../rows/records.ts";
 import type { UserRecord, UserStore } from "../store.ts";
 import { nameFor, type VaultKv } from "./kv.ts";
 

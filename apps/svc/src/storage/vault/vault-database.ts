@@ -4,7 +4,11 @@ import { SecretStoreError, VaultClient } from "@devplat/secret-store";
 import { SvcError } from "../../errors.ts";
 import type { Database } from "../database.ts";
 import { refuseAhead, type MigrationState } from "../migration-state.ts";
+import { RestoreFence } from "../restore-fence.ts";
 import { SecretBox } from "../secret-box.ts";
+import type { Store } from "../store.ts";
+import { vaultInstances } from "./coordination/instances.ts";
+import { FencedKv } from "./fenced-kv.ts";
 import { appliedMigrations, FORM, MIGRATIONS, refuseUnfinishedRestore, type FormDocument } from "./form.ts";
 import { VaultKv } from "./kv.ts";
 import { VaultLogin, type VaultAuth } from "./login.ts";
@@ -44,10 +48,12 @@ export async function openVault(settings: VaultSettings): Promise<Database> {
     throw error;
   }
   keeping = login.run(client, ended.signal);
-  return vaultDatabase(kv, close);
+  const fence = new RestoreFence();
+  const instances = fence.instances(vaultInstances(kv));
+  return vaultDatabase(kv, () => vaultStore(new FencedKv(client, settings, fence), instances, close), close);
 }
 
-function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
+function vaultDatabase(kv: VaultKv, store: () => Store, close: () => Promise<void>): Database {
   const state = async (): Promise<MigrationState> => {
     const applied = await appliedMigrations(kv);
     refuseUnfinishedRestore(applied);
@@ -85,7 +91,7 @@ function vaultDatabase(kv: VaultKv, close: () => Promise<void>): Database {
       const { replaceVaultContent } = await import("./content/replace-content.ts");
       return replaceVaultContent(kv, content, new SecretBox(current, previous));
     },
-    store: () => Promise.resolve(vaultStore(kv, close)),
+    store: () => Promise.resolve(store()),
     close,
   };
 }

@@ -1,10 +1,10 @@
+import type { InstanceStore } from "../coordination-store.ts";
 import type { Store } from "../store.ts";
 import { vaultApps } from "./apps.ts";
 import { vaultAudit } from "./audit.ts";
 import { vaultCachedRepositories } from "./cached-repositories.ts";
 import { vaultChanges } from "./coordination/changes.ts";
 import { vaultEpochs } from "./coordination/epochs.ts";
-import { vaultInstances } from "./coordination/instances.ts";
 import { FORM } from "./form.ts";
 import type { VaultKv } from "./kv.ts";
 import { vaultLeases } from "./coordination/leases.ts";
@@ -20,7 +20,7 @@ import { vaultUsers } from "./users.ts";
  *
  * @param close ends the connections, and the renewal of the token
  */
-export function vaultStore(kv: VaultKv, close: () => Promise<void>): Store {
+export function vaultStore(kv: VaultKv, instances: InstanceStore, close: () => Promise<void>): Store {
   return {
     cachedRepositories: vaultCachedRepositories(kv),
     users: vaultUsers(kv),
@@ -31,7 +31,7 @@ export function vaultStore(kv: VaultKv, close: () => Promise<void>): Store {
     leases: vaultLeases(kv),
     epochs: vaultEpochs(kv),
     changes: vaultChanges(kv),
-    instances: vaultInstances(kv),
+    instances,
     sharedFetches: vaultSharedFetches(kv),
     manifestPointers: vaultManifestPointers(kv),
     audit: vaultAudit(kv),

@@ -1,6 +1,6 @@
 import { sql, type Kysely } from "kysely";
 import type { InstanceStore } from "../../coordination-store.ts";
-import { byHostName } from "../../instance-order.ts";
+import { byHostName } from "../../list-order.ts";
 import type { SqlSpecifics } from "../specifics.ts";
 import type { Tables } from "../../rows/tables.ts";
 

@@ -1,5 +1,5 @@
 import type { InstanceRecord, InstanceStore, ReportedInstance } from "../../coordination-store.ts";
-import { byHostName } from "../../instance-order.ts";
+import { byHostName } from "../../list-order.ts";
 import { appliedMigrations, refuseUnfinishedRestore } from "../form.ts";
 import type { Stored, VaultKv } from "../kv.ts";
 
@@ -16,13 +16,15 @@ const FOLDER = "instances";
 const FIGURES_FOLDER = "instance-figures";
 
 export function vaultInstances(kv: VaultKv): InstanceStore {
-  const report = async (record: InstanceRecord): Promise<void> => {
+  const put = async (record: InstanceRecord): Promise<void> => {
     const now = await kv.now();
     await kv.change<InstanceDocument>(pathOf(record.id), (present) => ({
       ...record,
       startedAt: present?.startedAt ?? now,
     }));
   };
+  /** A restore writes its mark first, and lists the instances then. So at least one of both finds the other. */
+  const refuseRestore = async (): Promise<void> => refuseUnfinishedRestore(await appliedMigrations(kv));
   const remove = async (id: string): Promise<void> => {
     await kv.remove(figuresPath(id));
     await kv.remove(pathOf(id));
@@ -31,10 +33,9 @@ export function vaultInstances(kv: VaultKv): InstanceStore {
     kv.readAll<InstanceDocument>((await kv.list(FOLDER)).map((id) => pathOf(id)));
   return {
     async register(record) {
-      await report(record);
+      await put(record);
       try {
-        // A restore writes its mark first, and lists the instances then. So at least one of both finds the other.
-        refuseUnfinishedRestore(await appliedMigrations(kv));
+        await refuseRestore();
         return true;
       } catch (error) {
         await remove(record.id);
@@ -42,7 +43,11 @@ export function vaultInstances(kv: VaultKv): InstanceStore {
       }
     },
 
-    report,
+    // It stays on the list in any case, because this instance runs.
+    async report(record) {
+      await put(record);
+      await refuseRestore();
+    },
 
     async putFigures(id, figures) {
       if ((await kv.read<InstanceDocument>(pathOf(id))) === undefined) return;

@@ -1,3 +1,5 @@
+import type { InstanceRecord } from "./coordination-store.ts";
+
 /** The last record of a page of a list that is ordered by time, newest first, and by id within a millisecond. */
 export interface ListPosition {
   readonly at: number;
@@ -34,4 +36,11 @@ export function positionOf(text: string): ListPosition | undefined {
 /** Whether a record is after the position, so further back in time. */
 export function isAfter(record: ListPosition, position: ListPosition): boolean {
   return record.at < position.at || (record.at === position.at && record.id < position.id);
+}
+
+/** Order of instances in lists: by host name, then address, then id. */
+export function byHostName(one: InstanceRecord, other: InstanceRecord): number {
+  const [first, second] = [one, other].map(({ hostName, address = "", id }) => [hostName, address, id]);
+  const at = first!.findIndex((text, index) => text !== second![index]);
+  return first![at]! < second![at]! ? -1 : 1;
 }
