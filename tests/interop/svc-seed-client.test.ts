@@ -74,6 +74,34 @@ describe("svc-seed", { timeout: 600_000 }, () => {
       assertLikeClone(options));
   }
 
+  it("of 2,050 tips 2,000 get a ref, and the clone is complete", async () => {
+    stand.list("org", "wide");
+    const { path } = await stand.codeHost.addRepository("org", "wide", {
+      build: (dir) => repositories.linear(dir, { commits: 3 }),
+    });
+    const stream = Array.from(
+      { length: 2050 },
+      (_, at) =>
+        `commit refs/heads/b${at}\ncommitter A <a@example.org> 1600000000 +0000\ndata 1\n.\nfrom refs/heads/main\n` +
+        `M 100644 inline f${at}\ndata 1\nx\n`,
+    ).join("");
+    await git(["-C", path, "fast-import", "--quiet"], { input: `${stream}done\n` });
+    await makeSeed(stand, "org/wide");
+    await assertLikeClone(["--bare"], "wide");
+    const folder = newFolder();
+    const { code, stderr } = await seed(["--into", folder, url("wide")]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    const refs = await git(["-C", folder, "for-each-ref", "refs/svc-seed"]);
+    assert.equal(refs.split("\n").length, 2000);
+  });
+
+  it("shows progress when it is asked to, and nothing with --quiet", async () => {
+    const shown = await seed(["--progress", url(), newFolder()]);
+    assert.match(shown.stderr, /Receiving seed: 100%/);
+    const quiet = await seed(["--quiet", url(), newFolder()]);
+    assert.deepEqual([quiet.code, quiet.stderr], [0, ""]);
+  });
+
   it("a URL that git rewrites by insteadOf is rewritten", async () => {
     const env = gitSettings({ [`url.${stand.url}/.insteadOf`]: "https://code-host.invalid/" });
     const folder = newFolder();

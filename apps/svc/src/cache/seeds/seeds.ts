@@ -24,6 +24,8 @@ const YOUNG_MS = 7 * 24 * 60 * 60 * 1000;
 const PURGED_INTERVAL_MS = 10 * 60 * 1000;
 /** Minimum milliseconds between two tries while there is no seed. */
 const FIRST_RETRY_MS = 60_000;
+/** Minimum milliseconds after a try that failed: on a disk that is nearly full, each one takes the last space for a moment. */
+const FAILED_RETRY_MS = 10 * 60 * 1000;
 /** Milliseconds for which a seed waits for HEAD's commit. Its refs are too old then. */
 const MAX_WAIT_MS = 10 * 60 * 1000;
 /** Milliseconds for which the list of seeds is kept: another process may share the folder. */
@@ -68,6 +70,8 @@ interface State {
   making: Promise<void> | undefined;
   /** When the last try to make one began. */
   triedAt: number;
+  /** No try begins before this time, because the last one failed. */
+  notBefore: number;
   /** A seed that waits until HEAD's commit is here. */
   waiting: { readonly shown: ShownTips; readonly last: LastSeed; readonly until: number } | undefined;
 }
@@ -153,13 +157,14 @@ export class Seeds {
     const now = clock.monotonic();
     // A seed of an earlier process counts, too.
     const madeAt = state.list?.seeds[0]?.madeAt ?? -Infinity;
-    if (now - state.triedAt < pauseMs || clock.now() - madeAt < pauseMs) return;
+    if (now < state.notBefore || now - state.triedAt < pauseMs || clock.now() - madeAt < pauseMs) return;
     state.triedAt = now;
     state.waiting = undefined;
     state.making = this.#make(repository, shown, last).then((result) => {
       state.making = undefined;
       state.list = undefined;
       if (result === "waits") state.waiting = { shown, last, until: now + MAX_WAIT_MS };
+      if (result === "failed") state.notBefore = now + FAILED_RETRY_MS;
     });
     work.start(state.making);
   }
@@ -177,7 +182,7 @@ export class Seeds {
     repository: CachedRepository,
     { head = "", headRef, refs: shownRefs }: ShownTips,
     last: LastSeed,
-  ): Promise<"waits" | "done"> {
+  ): Promise<"waits" | "failed" | "done"> {
     const { mirrors, policies, faults, clock } = this.#parts;
     const { generation, id } = repository;
     try {
@@ -194,7 +199,9 @@ export class Seeds {
     } catch (error) {
       // The data may have been removed during the work.
       const isRemoved = generation !== repository.generation || enabledPolicy(policies, id) === undefined;
-      if (!isRemoved) await faults.failed(repository, error);
+      if (isRemoved) return "done";
+      await faults.failed(repository, error);
+      return "failed";
     }
     return "done";
   }
@@ -258,6 +265,7 @@ export class Seeds {
       list: undefined,
       making: undefined,
       triedAt: -Infinity,
+      notBefore: -Infinity,
       waiting: undefined,
     };
     this.#states.set(repository, state);
