@@ -70,7 +70,10 @@ describe("Seeds", () => {
 
   it("without a failure a request begins a try each minute", async () => {
     let tries = 0;
-    const { ask } = playedSeeds(async () => void tries++ as undefined);
+    const { ask } = playedSeeds(async () => {
+      tries++;
+      return undefined;
+    });
     await ask(0);
     await ask(0.5);
     assert.equal(tries, 1);
