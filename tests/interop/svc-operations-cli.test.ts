@@ -6,18 +6,19 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
-  type CodeHost,
-  type Finished,
+  SVC_LAUNCHER,
   gitEnvironment,
   makeCertificate,
+  newerGitFolder,
   repositories,
   run,
   startCodeHost,
   startSvc,
-  type Svc,
-  SVC_LAUNCHER,
-  type TempFolder,
   tempFolder,
+  type CodeHost,
+  type Finished,
+  type Svc,
+  type TempFolder,
 } from "@devplat/testkit";
 
 const HOST_TOKEN = "planted-host-token";
@@ -135,18 +136,34 @@ describe("svc git-credential", () => {
 
   it("stock git fills a credential with the capability where it can, and without", async () => {
     const about = `protocol=http\nhost=${new URL(svc.url).host}\npath=org/one\n\n`;
-    const fill = async (input: string): Promise<string> => {
-      const filling = [...helper(), "credential", "fill"];
-      const { code, stdout, stderr } = await run("git", filling, { env: environment, input });
-      assert.equal(code, 0, stderr);
-      return stdout;
-    };
-    assert.match(await fill(about), /^username=x-access-token\npassword=svcx_\w+$/m);
-    const { stdout } = await git(["--version"]);
-    const [, minor = ""] = /^git version 2\.(\d+)/.exec(stdout) ?? [];
-    // git before 2.46 does not know the line, and passes nothing on.
-    const expected = Number(minor) >= 46 ? /^authtype=Bearer\ncredential=svcx_\w+$/m : /^password=svcx_\w+$/m;
-    assert.match(await fill(`capability[]=authtype\n${about}`), expected);
+    const newer = join(newerGitFolder(), "bin/git");
+    for (const program of ["git", newer]) {
+      const fill = async (input: string): Promise<string> => {
+        const filling = [...helper(), "credential", "fill"];
+        const { code, stdout, stderr } = await run(program, filling, { env: environment, input });
+        assert.equal(code, 0, stderr);
+        return stdout;
+      };
+      assert.match(await fill(about), /^username=x-access-token\npassword=svcx_\w+$/m);
+      const { stdout } = await run(program, ["--version"]);
+      const [, minor = ""] = /^git version 2\.(\d+)/.exec(stdout) ?? [];
+      // git before 2.46 does not know the line, and passes nothing on.
+      const isModern = Number(minor) >= 46;
+      const expected = isModern ? /^authtype=Bearer\ncredential=svcx_\w+$/m : /^password=svcx_\w+$/m;
+      assert.match(await fill(`capability[]=authtype\n${about}`), expected);
+      assert.ok(program === "git" || isModern, stdout);
+    }
+  });
+
+  it("a newer git sends the Bearer credential of the helper, and clones with it", async () => {
+    const target = join(environment["HOME"] ?? "", `bearer-${performance.now()}`);
+    const args = [...helper(), "clone", "-q", "--bare", `${svc.url}/org/one`, target];
+    const cloned = await run(join(newerGitFolder(), "bin/git"), args, {
+      env: { ...environment, GIT_TRACE_CURL: "1", GIT_TRACE_REDACT: "0" },
+    });
+    assert.equal(cloned.code, 0, cloned.stderr);
+    assert.match(cloned.stderr, /authorization: Bearer svcx_\w+/i);
+    assert.doesNotMatch(cloned.stderr, /authorization: Basic/i);
   });
 
   it("prints nothing for another host, and says what to set without a repository", async () => {

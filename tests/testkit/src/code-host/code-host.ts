@@ -26,6 +26,8 @@ export interface CodeHostOptions {
    * read its own server's answer to a shallow fetch that does.
    */
   readonly refInWant?: boolean;
+  /** Program that serves repositories. Default: the installed git. */
+  readonly git?: string;
 }
 
 /**
@@ -86,6 +88,7 @@ export async function startCodeHost(options: CodeHostOptions = {}): Promise<Code
     apps,
     record: (call) => calls.push(call),
     refInWant: options.refInWant ?? true,
+    git: options.git ?? "git",
     base: () => url,
   });
   server.listen(options.port ?? 0, "127.0.0.1");

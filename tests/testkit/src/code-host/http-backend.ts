@@ -32,6 +32,8 @@ export interface CgiRequest {
   readonly query: string;
   /** Whether `ref-in-want` is offered. */
   readonly refInWant: boolean;
+  /** The program. */
+  readonly git: string;
   /** The login, when the caller has one. */
   readonly user: string | undefined;
 }
@@ -52,7 +54,7 @@ export function runHttpBackend(
   onSpawn: (child: ChildProcess) => void,
 ): Promise<CgiAnswer> {
   const { request } = options;
-  const child = spawnGroup("git", ["http-backend"], {
+  const child = spawnGroup(options.git, ["http-backend"], {
     // A test does not need its messages, such as one about a dumb client that requests a packed object.
     stdio: ["pipe", "pipe", "ignore"],
     env: cgiEnvironment(options),

@@ -24,6 +24,7 @@ export interface ServerParts {
   readonly apps: AppSide;
   readonly record: (call: Call) => void;
   readonly refInWant: boolean;
+  readonly git: string;
   /** The code host's own address, for redirects and API answers. */
   readonly base: () => string;
 }
@@ -108,6 +109,7 @@ async function handle(parts: ServerParts, request: IncomingMessage, response: Se
       pathInfo: `/${target.tail}`,
       query,
       refInWant: parts.refInWant,
+      git: parts.git,
       user: caller.kind === "user" ? caller.user.login : undefined,
     },
     (started) => (child = started),
