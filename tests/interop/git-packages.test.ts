@@ -130,8 +130,18 @@ describe("npm packages of the git engine", () => {
         [],
       );
       for (const path of files.filter((each) => each.endsWith(".js"))) {
-        assert.ok(paths.includes(`${path}.map`) && paths.includes(path.replace(/\.js$/, ".d.ts")), path);
+        assert.ok(paths.includes(`${path}.map`), path);
       }
+      const { exports } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
+        exports: Record<string, string | { types: string; default: string }>;
+      };
+      const entries = Object.values(exports).map((entry) =>
+        typeof entry === "string" ? [entry] : [entry.types, entry.default],
+      );
+      assert.deepEqual(
+        entries.flat().filter((path) => !paths.includes(path.replace("./", ""))),
+        [],
+      );
       const tarball = tarballs[at]?.split("/").at(-1) ?? assert.fail("no file");
       assert.ok((await readFile(join(root, "README.md"), "utf8")).includes(`npm install ./${tarball}`));
     }

@@ -100,6 +100,6 @@ function describeExport(project: Project, name: string, symbol: Symbol): ApiExpo
 
 /** Package of a file that another package contains. */
 function originOf(file: string): string | undefined {
-  const [, inside = ""] = /\/dist\/([\w-]+)\//.exec(file) ?? [];
+  const [, inside = ""] = /\/dist\/types\/([\w-]+)\//.exec(file) ?? [];
   return PUBLISHED.some((name) => name === inside) ? `@devplat/${inside}` : undefined;
 }

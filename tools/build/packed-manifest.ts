@@ -7,20 +7,20 @@ export interface Manifest {
   readonly license: string;
   readonly type: string;
   readonly engines: Readonly<Record<string, string>>;
-  /** Modules that do something when they are loaded, such as those of threads. */
+  /** Entries that do something when they are loaded, such as those of threads. */
   readonly sideEffects: false | readonly string[];
   /** Paths of sources, by entry. */
   readonly exports: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
 }
 
-/** The `package.json` of the package that people install: its entries are compiled, and it has no dependencies. */
+/** The `package.json` of the package that people install: its entries are built, and it has no dependencies. */
 export function packedManifest(manifest: Manifest): object {
   const { name, version, description, keywords, license, type, engines, sideEffects, exports } = manifest;
-  const entries = Object.entries(exports).map(([entry, source]) => {
-    const compiled = compiledPath(source);
-    return [entry, { types: compiled.replace(/\.js$/, ".d.ts"), default: compiled }] as const;
-  });
+  const entries = Object.entries(exports).map(
+    ([entry, source]) => [entry, { types: typesPath(source), default: codePath(entry) }] as const,
+  );
+  const entryOf = new Map(Object.entries(exports).map(([entry, source]) => [source, entry]));
   return {
     name,
     version,
@@ -29,12 +29,21 @@ export function packedManifest(manifest: Manifest): object {
     license,
     type,
     engines,
-    sideEffects: sideEffects === false ? false : sideEffects.map(compiledPath),
+    sideEffects: sideEffects === false ? false : sideEffects.map((path) => codePath(entryOf.get(path) ?? "")),
     exports: { ...Object.fromEntries(entries), "./package.json": "./package.json" },
   };
 }
 
-/** Path of the code that is made of a source. */
-export function compiledPath(source: string): string {
-  return source.replace(/^\.\/src\//, "./dist/").replace(/\.ts$/, ".js");
+/** Name of an entry of `exports`, as its file has it. */
+export function entryName(entry: string): string {
+  return entry === "." ? "index" : entry.replace("./", "");
+}
+
+function codePath(entry: string): string {
+  return `./dist/${entryName(entry)}.js`;
+}
+
+/** Path of the types of a source. */
+export function typesPath(source: string): string {
+  return source.replace(/^\.\/src\//, "./dist/types/").replace(/\.ts$/, ".d.ts");
 }
