@@ -1,0 +1,306 @@
+import {
+  decodeCommandBodySteps,
+  decodeFetchRequest,
+  decodeLsRefsRequest,
+  encodeCapabilityAdvertisement,
+  encodeErrorLine,
+  encodeSideBandError,
+  ProtocolError,
+  requestedProtocolVersion,
+  requestObjectFormat,
+  UPLOAD_PACK_REQUEST,
+  UPLOAD_PACK_RESULT,
+  type CommandRequest,
+  type FetchRequest,
+  type ObjectFormat,
+} from "@devplat/git-protocol";
+import { GitStoreError } from "../errors.ts";
+import { ReachableSet } from "../reachability/reachable-set.ts";
+import type { ObjectGraph } from "../reachability/object-graph.ts";
+import type { Repository } from "../repository/repository.ts";
+import { lsRefsResponse } from "../serve/ls-refs.ts";
+import { refOid, type FetchContext } from "../serve/fetch-context.ts";
+import { uploadPackV2Fetch } from "../serve/upload-pack.ts";
+import { finishInSlices } from "../slices.ts";
+import { decodeRequestV0, encodeAdvertisementV0, uploadPackV0, type RequestV0 } from "./protocol-v0.ts";
+import { HttpError, readBody } from "./request-body.ts";
+import { ServedRepository, type RefsNow } from "./served-repository.ts";
+
+/** What a request asks for. */
+export interface GitAccess {
+  /** The path of the repository in the URL, without a leading `/` and without `.git`, such as `team/project`. */
+  readonly repository: string;
+  /** The service of git (gitprotocol-http). */
+  readonly service: "git-upload-pack";
+}
+
+/** Options of {@link createGitHandler}. */
+export interface GitHandlerOptions {
+  /** Returns the repository of a path as in {@link GitAccess}; undefined: the response is 404. */
+  readonly repository: (
+    path: string,
+    request: Request,
+  ) => Repository | undefined | Promise<Repository | undefined>;
+  /**
+   * Asked before each request, and before `repository`. A response refuses the request, such as a 401 with `WWW-Authenticate`;
+   * undefined allows it. Default: everybody may read.
+   */
+  readonly authorize?: (
+    request: Request,
+    access: GitAccess,
+  ) => Response | undefined | Promise<Response | undefined>;
+  /** Receives errors that are not the client's, such as a corrupt pack. Default: they are only in the response. */
+  readonly onError?: (error: unknown, access: GitAccess) => void;
+  /** Maximum bytes of a request's body, inflated. Default 16 MiB: haves of a clone with 300,000 commits of its own. */
+  readonly maxRequestBytes?: number;
+  /** The value of the capability `agent`. Default `git-store`. */
+  readonly agent?: string;
+}
+
+const DEFAULT_REQUEST_BYTES = 16 * 2 ** 20;
+
+/** Headers of git http-backend (http-backend.c, hdr_nocache). */
+const NO_CACHE = {
+  "cache-control": "no-cache, max-age=0, must-revalidate",
+  expires: "Fri, 01 Jan 1980 00:00:00 GMT",
+  pragma: "no-cache",
+};
+
+/**
+ * Creates a function that serves clones and fetches of bare repositories over smart HTTP (gitprotocol-http, gitprotocol-v2), for
+ * any server that has web-standard requests. It speaks protocol v2, and v0 with clients that ask for an older one. Pushes get 403.
+ *
+ * Only what refs reach is served. Objects outside of packs (loose, or of alternates) are not read: a fetch that needs them fails
+ * with an error that says what to do.
+ *
+ * The function never throws and never rejects.
+ */
+export function createGitHandler(options: GitHandlerOptions): (request: Request) => Promise<Response> {
+  return async (request) => {
+    try {
+      return await respond(request, options);
+    } catch (error) {
+      if (error instanceof HttpError) return text(error.status, error.message, error.headers);
+      if (error instanceof ProtocolError) return text(400, error.message);
+      options.onError?.(error, accessOf(request) ?? { repository: "", service: "git-upload-pack" });
+      return text(500, "the repository could not be read");
+    }
+  };
+}
+
+async function respond(request: Request, options: GitHandlerOptions): Promise<Response> {
+  const access = accessOf(request);
+  if (access === undefined) throw new HttpError(404, "not an address of git's smart HTTP protocol");
+  const refused = await options.authorize?.(request, access);
+  if (refused !== undefined) return refused;
+  const isAdvertisement = new URL(request.url).pathname.endsWith("/info/refs");
+  const method = isAdvertisement ? "GET" : "POST";
+  if (request.method !== method) {
+    throw new HttpError(405, `use ${method} for this address`, { allow: method });
+  }
+  const repository = await options.repository(access.repository, request);
+  if (repository === undefined) throw new HttpError(404, "there is no such repository");
+  const isV2 = requestedProtocolVersion(request.headers.get("git-protocol") ?? undefined) === 2;
+  const served = ServedRepository.of(repository);
+  const { agent = "git-store" } = options;
+  if (isAdvertisement) {
+    const body = isV2
+      ? advertisement(repository.format, agent)
+      : encodeAdvertisementV0(await served.refsNow(), repository.format, agent);
+    return new Response(body, {
+      headers: { ...NO_CACHE, "content-type": "application/x-git-upload-pack-advertisement" },
+    });
+  }
+  const type = request.headers.get("content-type");
+  if (type !== UPLOAD_PACK_REQUEST) throw new HttpError(415, `the body must be ${UPLOAD_PACK_REQUEST}`);
+  const bytes = await readBody(request, options.maxRequestBytes ?? DEFAULT_REQUEST_BYTES);
+  const stop = new AbortController();
+  const signal = AbortSignal.any([request.signal, stop.signal]);
+  const running: Running = { signal, onError: (error) => options.onError?.(error, access) };
+  const chunks = isV2
+    ? respondAll(served, await commandsOf(bytes, signal), running)
+    : respondV0(served, decodeRequestV0(bytes, repository.format), running);
+  return new Response(streamOf(chunks, stop), {
+    headers: { ...NO_CACHE, "content-type": UPLOAD_PACK_RESULT },
+  });
+}
+
+/** @returns undefined for an address that is not git's. @throws HttpError 403 for a service that is not offered */
+function accessOf(request: Request): GitAccess | undefined {
+  const url = new URL(request.url);
+  const match = /^\/(.+)\/(info\/refs|git-upload-pack|git-receive-pack)$/su.exec(url.pathname);
+  if (match === null) return undefined;
+  const [, encoded = "", address = ""] = match;
+  const service = address === "info/refs" ? (url.searchParams.get("service") ?? "") : address;
+  if (service !== "git-upload-pack") {
+    throw new HttpError(
+      403,
+      service === "git-receive-pack"
+        ? "pushes are not served here"
+        : "only git's smart HTTP protocol is served here; this request asks for no service of it",
+    );
+  }
+  let path: string;
+  try {
+    path = decodeURIComponent(encoded);
+  } catch {
+    return undefined;
+  }
+  const repository = path.replace(/\.git$/u, "");
+  const isSafe =
+    !repository.includes("\0") &&
+    repository.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+  return isSafe ? { repository, service } : undefined;
+}
+
+async function commandsOf(bytes: Buffer, signal: AbortSignal): Promise<CommandRequest[]> {
+  const body = await finishInSlices(decodeCommandBodySteps(bytes), signal);
+  return body.kind === "probe" ? [] : body.commands.map(({ request }) => request);
+}
+
+function advertisement(format: ObjectFormat, agent: string): Buffer {
+  return encodeCapabilityAdvertisement({
+    service: "git-upload-pack",
+    capabilities: new Map<string, string | undefined>([
+      ["agent", agent],
+      ["ls-refs", "unborn"],
+      ["fetch", "shallow wait-for-done filter ref-in-want"],
+      ["object-format", format],
+    ]),
+  });
+}
+
+interface Running {
+  readonly signal: AbortSignal;
+  readonly onError: (error: unknown) => void;
+}
+
+async function* respondAll(
+  served: ServedRepository,
+  commands: readonly CommandRequest[],
+  running: Running,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for (const command of commands) {
+    const format = requestObjectFormat(command);
+    if (format !== served.repository.format) {
+      yield encodeErrorLine(formatMismatch(served.repository.format));
+      return;
+    }
+    const now = await served.refsNow();
+    if (command.command === "ls-refs") {
+      yield lsRefsResponse(decodeLsRefsRequest(command), now.refs, now.head);
+    } else if (command.command === "fetch") {
+      yield* respondFetch(served, decodeFetchRequest(command, served.repository.format), now, running);
+    } else {
+      yield encodeErrorLine(`upload-pack: the command ${JSON.stringify(command.command)} is not known`);
+      return;
+    }
+  }
+}
+
+async function* respondV0(
+  served: ServedRepository,
+  request: RequestV0 | undefined,
+  running: Running,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  if (request === undefined) return;
+  const now = await served.refsNow();
+  yield* respondFetch(served, request.fetch, now, running, (graph, context) =>
+    uploadPackV0(graph, request, context),
+  );
+}
+
+async function* respondFetch(
+  served: ServedRepository,
+  request: FetchRequest,
+  now: RefsNow,
+  { signal, onError }: Running,
+  uploadPack = (graph: ObjectGraph, context: FetchContext): AsyncGenerator<Uint8Array> =>
+    uploadPackV2Fetch(graph, request, context),
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const graph = await served.graph(now.refs);
+  let isBegun = false;
+  try {
+    const why = await whyRefused(graph, request, now, signal);
+    if (why !== undefined) {
+      yield encodeErrorLine(`upload-pack: ${why}`);
+      return;
+    }
+    for await (const chunk of uploadPack(graph, { refs: now.refs, head: headOid(now), signal })) {
+      isBegun = true;
+      yield chunk;
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    const isAsked = error instanceof GitStoreError && error.code === "unservable";
+    if (!isAsked) onError(error);
+    const message = isAsked ? error.message : "upload-pack: the repository could not be read";
+    yield isBegun ? encodeSideBandError(message) : encodeErrorLine(message);
+  } finally {
+    graph.release();
+  }
+}
+
+/** Checks that each wanted object is in a pack, and that a ref reaches it. */
+async function whyRefused(
+  graph: ObjectGraph,
+  request: FetchRequest,
+  now: RefsNow,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const head = headOid(now);
+  const tips = new Map<string, string>();
+  for (const { oid, peeled, name } of now.refs.values()) {
+    tips.set(oid, name);
+    if (peeled !== undefined) tips.set(peeled, name);
+  }
+  if (head !== undefined) tips.set(head, "HEAD");
+  const wantedRefs = request.wantRefs.flatMap((name) => refOid(name, { refs: now.refs, head }) ?? []);
+  for (const oid of [...request.wants, ...wantedRefs]) {
+    const name = tips.get(oid);
+    if (name !== undefined && graph.numbers.numberOfOid(oid) < 0) {
+      return `${name} points to ${oid}, which is in no pack of this repository. Run "git repack -ad" in it`;
+    }
+  }
+  const others = request.wants.filter((oid) => !tips.has(oid));
+  if (others.length === 0) return undefined;
+  const visible = await ReachableSet.of(graph, tips.keys(), { signal });
+  const hidden = others.find((oid) => !visible.has(oid));
+  return hidden === undefined ? undefined : `not our ref ${hidden}`;
+}
+
+function headOid({ refs, head }: RefsNow): string | undefined {
+  return "oid" in head ? head.oid : refs.get(head.ref)?.oid;
+}
+
+function formatMismatch(format: ObjectFormat): string {
+  return `this repository uses ${format}; the request must say object-format=${format}`;
+}
+
+/** The chunks as a stream that pulls the next one only when the client has room for it. */
+function streamOf(
+  chunks: AsyncGenerator<Uint8Array, void, undefined>,
+  stop: AbortController,
+): ReadableStream<Uint8Array> {
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await chunks.next();
+        if (done === true) controller.close();
+        else controller.enqueue(value);
+      },
+      async cancel(reason) {
+        stop.abort(reason);
+        await chunks.return().catch(() => undefined);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+function text(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(`${message}\n`, {
+    status,
+    headers: { ...NO_CACHE, ...headers, "content-type": "text/plain; charset=utf-8" },
+  });
+}

@@ -1,0 +1,48 @@
+/** A request that cannot be served, with the status and the text of its response. */
+export class HttpError extends Error {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.status = status;
+    this.headers = headers;
+  }
+}
+
+/**
+ * Reads the whole body of a request, and inflates it if it is compressed with gzip.
+ *
+ * @param limit bytes after inflating
+ * @throws HttpError 400 if it does not inflate, 413 above the limit, 415 for another compression
+ */
+export async function readBody(request: Request, limit: number): Promise<Buffer> {
+  const encoding = request.headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
+  if (!["identity", "gzip", "x-gzip"].includes(encoding)) {
+    throw new HttpError(
+      415,
+      `the body is compressed with ${JSON.stringify(encoding)}; send it plain or with gzip`,
+    );
+  }
+  if (request.body === null) return Buffer.alloc(0);
+  const isCompressed = encoding !== "identity";
+  const stream: ReadableStream<Uint8Array> = isCompressed
+    ? request.body.pipeThrough(new DecompressionStream("gzip"))
+    : request.body;
+  const reader = stream.getReader();
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      if (isCompressed && error instanceof TypeError) throw new HttpError(400, "the body does not inflate");
+      throw error;
+    });
+    if (done) return Buffer.concat(chunks);
+    bytes += value.length;
+    if (bytes > limit) {
+      await reader.cancel().catch(() => undefined);
+      throw new HttpError(413, `the body has more than ${limit} bytes`);
+    }
+    chunks.push(value);
+  }
+}
