@@ -70,7 +70,7 @@ describe("svc-seed", { timeout: 600_000 }, () => {
   }
 
   for (const options of [[], ["--no-checkout"], ["--bare"], ["--branch", "side"], ["-b", "side", "--bare"]]) {
-    it(`leaves what git clone leaves: ${["git clone", ...options].join(" ")}`, () =>
+    it(`leaves what git clone leaves: ${["git clone", ...options].join(" ")} [svc 12.9]`, () =>
       assertLikeClone(options));
   }
 
