@@ -191,7 +191,7 @@ describe("the tips of a seed", { timeout: 300_000 }, () => {
   const part = (manifest: Manifest, first: number): Promise<Answer> =>
     askFile(stand, `org/${name}`, manifest.pack.name, { Range: `bytes=${first}-${first + 9}` });
 
-  it("a branch purged after the manifest: 410 from the first ls-refs over it on", async () => {
+  it("a branch purged after the manifest: 410 from the next ls-refs on [svc 12.4]", async () => {
     const manifest = await withBranch();
     assert.equal((await part(manifest, 0)).status, 206);
     await drop("side");
@@ -246,7 +246,7 @@ describe("the tips of a seed", { timeout: 300_000 }, () => {
     assert.equal(sizes.filter((size) => size === Math.max(...sizes)).length, 1);
   });
 
-  it("a download goes on over a push, also when nobody has fetched it yet", async () => {
+  it("a download goes on over a push, also if nobody has fetched it [svc 12.5]", async () => {
     const manifest = await withBranch();
     assert.equal((await part(manifest, 0)).status, 206);
     await stand.codeHost.push("org", name, { commits: 2 });
@@ -256,7 +256,7 @@ describe("the tips of a seed", { timeout: 300_000 }, () => {
     assert.equal((await askSeed(stand, `org/${name}`)).status, 200);
   });
 
-  it("a caller to whom the code host shows fewer refs gets no seed", async () => {
+  it("a caller to whom the code host shows fewer refs gets no seed [svc 12.3]", async () => {
     const manifest = await withBranch();
     const seen = await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/main"]));
     assert.match(seen.text, /refs\/heads\/main/);
@@ -270,7 +270,7 @@ describe("the tips of a seed", { timeout: 300_000 }, () => {
     stand.codeHost.clearFaults();
   });
 
-  it("a seed is made again when more than 5 % is new, once in an hour", async () => {
+  it("a seed is made again when more than 5 % is new, once in an hour [svc 12.6]", async () => {
     const manifest = await withBranch();
     await stand.codeHost.push("org", name, { commits: 4 });
     const ask = async (): Promise<string> => {

@@ -237,7 +237,7 @@ describe("recipes for CI in the guide", { timeout: 600_000 }, () => {
   };
 
   for (const system of SYSTEMS) {
-    it(`${system.name}: the check-out step fetches no object of the seed again`, async () => {
+    it(`${system.name}: the step fetches no object of the seed again [svc 12.11]`, async () => {
       const folder = await newFolder();
       const { said, packets } = await runJob(system, folder);
       assert.equal(said, "");

@@ -170,7 +170,7 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
     await assertWhole(folder);
   });
 
-  it("the exit status is the plain clone's", async () => {
+  it("the exit status is the plain clone's [svc 12.10]", async () => {
     const { code, stderr } = await seed([url("missing"), newFolder()]);
     assert.equal(code, 128, stderr);
   });

@@ -1,17 +1,12 @@
 import assert from "node:assert/strict";
 import { mkdir, readFile, readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { git, gitEnvironment, gitSettings, repositories, run } from "@devplat/testkit";
 import { startStand, type Stand } from "./svc-git-stand.ts";
-import { runSeedClient as seed } from "./svc-seed-client-stand.ts";
+import { SHELLS, runSeedClient as seed } from "./svc-seed-client-stand.ts";
 import { makeSeed } from "./svc-seed-stand.ts";
 
-const SHELLS = [
-  ["dash", "dash"],
-  ["busybox sh", "busybox", "sh"],
-  ["bash", "bash", "--posix"],
-] as const;
 const WITHOUT_SEED = /cloning without the seed/;
 
 describe("svc-seed", { timeout: 600_000 }, () => {
@@ -41,6 +36,8 @@ describe("svc-seed", { timeout: 600_000 }, () => {
       "--format=%(refname) %(objectname) %(symref) %(upstream)",
     ]),
     head: await readFile(join(gitFolder, "HEAD"), "utf8"),
+    packedRefs: await readFile(join(gitFolder, "packed-refs"), "utf8"),
+    ...(await filesOf(gitFolder)),
     status: gitFolder === folder ? "" : await git(["-C", folder, "status", "--porcelain=v2", "--branch"]),
     files: gitFolder === folder ? "" : await git(["-C", folder, "ls-files", "--stage"]),
   });
@@ -70,7 +67,7 @@ describe("svc-seed", { timeout: 600_000 }, () => {
   }
 
   for (const options of [[], ["--no-checkout"], ["--bare"], ["--branch", "side"], ["-b", "side", "--bare"]]) {
-    it(`leaves what git clone leaves: ${["git clone", ...options].join(" ")}`, () =>
+    it(`leaves what git clone leaves: ${["git clone", ...options].join(" ")} [svc 12.9]`, () =>
       assertLikeClone(options));
   }
 
@@ -135,6 +132,34 @@ describe("svc-seed", { timeout: 600_000 }, () => {
     assert.match(behind.stderr, /fetch> want/);
   });
 
+  it("a branch with the name HEAD is another one than HEAD", async () => {
+    stand.list("org", "head");
+    const { path } = await stand.codeHost.addRepository("org", "head", {
+      build: (dir) => repositories.linear(dir, { commits: 3 }),
+    });
+    await git(["-C", path, "update-ref", "refs/heads/HEAD", "main~1"]);
+    await git(["-C", path, "update-ref", "refs/tags/HEAD", "main~2"]);
+    await makeSeed(stand, "org/head");
+    await assertLikeClone([], "head");
+    await assertLikeClone(["-b", "HEAD"], "head");
+  });
+
+  it("refs outside of branches and tags, and of odd names, are as with git clone", async () => {
+    stand.list("org", "odd");
+    const { path } = await stand.codeHost.addRepository("org", "odd", {
+      build: (dir) => repositories.linear(dir, { commits: 3 }),
+    });
+    for (const name of ["refs/heads/ä&$(x)'", "refs/heads/a/b.c", "refs/heads/-x", "refs/pull/1/head"]) {
+      await git(["-C", path, "update-ref", name, "main~1"]);
+    }
+    await git(["-C", path, "tag", "-a", "-m", "one", "v1", "main"]);
+    await git(["-C", path, "tag", "-a", "-m", "of a tag", "v2", "v1"]);
+    await git(["-C", path, "tag", "of-tree", "main^{tree}"]);
+    await makeSeed(stand, "org/odd");
+    await assertLikeClone([], "odd");
+    await assertLikeClone(["--bare"], "odd");
+  });
+
   it("a repository with SHA-256 is cloned alike", async () => {
     stand.list("org", "sha256");
     await stand.codeHost.addRepository("org", "sha256", { build: (dir) => repositories.sha256(dir) });
@@ -184,6 +209,23 @@ describe("svc-seed", { timeout: 600_000 }, () => {
     assert.deepEqual(await readdir(folder), []);
   });
 });
+
+/** Names of the files of a repository without its objects, and its reflogs without times. */
+async function filesOf(gitFolder: string): Promise<{ readonly names: string[]; readonly logs: string[][] }> {
+  const entries = await readdir(gitFolder, { recursive: true, withFileTypes: true });
+  const names = entries
+    .map((entry) => relative(gitFolder, join(entry.parentPath, entry.name)))
+    .filter((name) => !name.startsWith("objects"))
+    .toSorted();
+  const logs = names.filter(
+    (name) => name.startsWith("logs/") && !/[/](?:refs|heads|remotes|origin)$/.test(name),
+  );
+  const readLog = async (name: string): Promise<string[]> => [
+    name,
+    (await readFile(join(gitFolder, name), "utf8")).replace(/> \d+ /g, "> T "),
+  ];
+  return { names, logs: await Promise.all(logs.map(readLog)) };
+}
 
 /** A commit whose tree has an entry with the mode of no file, which fsck refuses. */
 async function badTree(dir: string): Promise<void> {

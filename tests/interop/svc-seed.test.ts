@@ -22,7 +22,7 @@ describe("GET svc/seed", { timeout: 300_000 }, () => {
   after(() => stand.stop());
 
   for (const format of ["sha1", "sha256"] as const) {
-    it(`stock git takes a seed, and fetches nothing when it is current (${format})`, async () => {
+    it(`stock git takes a current seed, and fetches nothing (${format}) [svc 12.1]`, async () => {
       const name = `current-${format}`;
       stand.list("org", name);
       const { path } = await stand.codeHost.addRepository("org", name, {
@@ -63,7 +63,7 @@ describe("GET svc/seed", { timeout: 300_000 }, () => {
       manifest = await makeSeed(stand, "org/r");
     });
 
-    it("have a strong tag, ranges, and every byte once", async () => {
+    it("have a strong tag, ranges, and every byte once [svc 12.2]", async () => {
       for (const key of FILES) {
         const { name, size, sha256 } = manifest[key];
         const whole = await askFile(stand, "org/r", name);

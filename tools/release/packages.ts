@@ -177,8 +177,8 @@ function configOf(parts: PackageParts, format: Format, contents: readonly Entry[
     homepage: "",
     // Debian has it in the file copyright.
     ...(format === "deb" ? {} : { license: "MIT" }),
-    // The first line is the summary.
-    description: `${summary}\n${description}`,
+    // The first line is the summary. The information of Alpine's and Arch's packages has one line for each field.
+    description: format === "apk" || format === "archlinux" ? summary : `${summary}\n${description}`,
     mtime: new Date(epoch * 1000).toISOString(),
     depends: DEPENDS[format],
     // The names are Debian's.

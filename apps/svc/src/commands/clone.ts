@@ -23,13 +23,14 @@ async function runHere(command: string, args: readonly string[]): Promise<number
   const ignore = (): void => undefined;
   // A terminal sends them to the program as well, which ends as it has to.
   const signals = ["SIGINT", "SIGQUIT"] as const;
+  const forwarded = ["SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.on(signal, ignore);
   try {
     const child = spawn(command, args, { stdio: "inherit" });
-    const forward = (): void => void child.kill("SIGTERM");
-    process.once("SIGTERM", forward);
+    const forward = (received: NodeJS.Signals): void => void child.kill(received);
+    for (const name of forwarded) process.on(name, forward);
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
-    process.off("SIGTERM", forward);
+    for (const name of forwarded) process.off(name, forward);
     return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
   } finally {
     for (const signal of signals) process.off(signal, ignore);

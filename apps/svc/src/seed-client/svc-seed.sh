@@ -38,10 +38,14 @@ MAX_TIPS=2000
 PARTED_BYTES=33554432
 # Tries of one download without any progress.
 TRIES=5
+# Most bytes of the description of a seed.
+MAX_MANIFEST=268435456
 
 all_known=yes
 url='' dir='' into='' origin_url='' branch='' bare='' checkout=yes quiet='' progress=''
-jobs='' ticker='' asking=''
+jobs='' ticker='' asking='' working='' filled=''
+newline='
+'
 parts=${SVC_SEED_PARTS:-4}
 [ ! -t 2 ] || progress=yes
 
@@ -79,14 +83,15 @@ read_arguments() {
 
 set_value() {
   case $1 in
-    -b | --branch) branch=$2 ;;
+    -b | --branch) branch=$2; [ -n "$2" ] || all_known='' ;;
     --into) into=$2 ;;
     --origin-url) origin_url=$2 ;;
   esac
 }
 
 add_operand() {
-  if [ -z "$url" ]; then url=$1
+  if [ -z "$1" ]; then all_known=''
+  elif [ -z "$url" ]; then url=$1
   elif [ -z "$dir" ]; then dir=$1
   else all_known=''
   fi
@@ -120,17 +125,47 @@ git_settings() {
   [ -z "${GIT_SSL_NO_VERIFY:-}" ] || echo insecure
 }
 
-# get PATH FILE [RANGE]: one request. Prints the status, or 000 without a response. Follows no redirect. The credential is only in the
-# standard input of curl: other users of this machine can read its arguments.
+# Limits what a process may write to a file, to end a response that does not end. A block has 512 bytes, in some shells 1024.
+limit_files() {
+  trap '' XFSZ
+  ulimit -S -f $(($1 / 512 + 128))
+}
+
+# ended: waits for the process that was just started. Until then a signal to the script ends that process, too.
+ended() {
+  working=yes
+  wait "$!"
+  outcome=$?
+  working=''
+  return "$outcome"
+}
+
+# Status of the response whose header is in this file, or 000.
+status_of() {
+  found=$(sed -n 's,^HTTP/[0-9.]* \([0-9][0-9][0-9]\).*,\1,p' "$1" 2>/dev/null | tail -n 1)
+  printf '%s' "${found:-000}"
+}
+
+# get PATH FILE BYTES [RANGE]: one request for a response of so many bytes at most. The header is in FILE.head and the status in $code,
+# 000 without a response. Follows no redirect. The credential is only in the standard input of curl: other users of this machine can
+# read its arguments.
 get() {
+  rm -f "$2" "$2.head"
   {
     printf '%s' "$credential_setting"
     printf '%s\n' "$settings"
     printf 'url = "%s"\noutput = "%s"\n' "$(quoted "$address$1")" "$(quoted "$2")"
-    [ -z "${3:-}" ] || printf 'range = "%s"\n' "$3"
+    printf 'dump-header = "%s"\n' "$(quoted "$2.head")"
+    [ -z "${4:-}" ] || printf 'range = "%s"\n' "$4"
+    # Like git, which takes a credential of ~/.netrc before it asks.
+    [ -n "$credential_setting" ] || echo netrc-optional
     printf 'silent\ngloboff\nconnect-timeout = 20\nspeed-limit = 1\nspeed-time = 60\nproto = "=http,https"\n'
-    printf 'user-agent = "svc-seed/1"\nwrite-out = "%%{http_code}"\n'
-  } | curl -q --config - 2>/dev/null
+    printf 'user-agent = "svc-seed/1"\n'
+  } | { limit_files "$3"; exec curl -q --config -; } >/dev/null 2>&1 &
+  ended
+  outcome=$?
+  code=$(status_of "$2.head")
+  return "$outcome"
 }
 
 # Asks git for a credential as git clone would, by its helpers or a prompt.
@@ -139,6 +174,8 @@ fill_credential() {
   filled=$(printf 'url=%s\n\n' "$plain_url" | git credential fill) || { filled=''; return 1; }
   user=$(printf '%s\n' "$filled" | sed -n 's/^username=//p')
   password=$(printf '%s\n' "$filled" | sed -n 's/^password=//p')
+  # For the helper below. Only this user can read the environment.
+  export SVC_SEED_USER="$user" SVC_SEED_PASSWORD="$password"
   use_credential
 }
 
@@ -200,32 +237,38 @@ read_url() {
   settings=$(git_settings)
 }
 
+# The URL as it was given, without a password: where a configuration stays.
+without_password() { printf '%s' "$url" | sed 's,^\(https\{0,1\}://\)[^/@]*:[^/]*@,\1,'; }
+
 # --- Manifest -------------------------------------------------------------------------------------------------------------
 
 # field KEY: a text of the manifest. null is empty.
 field() { sed -n "s/^  \"$1\": \"\(.*\)\",\$/\1/p" "$manifest"; }
 # Descriptions of the files as assignments: pack_file, pack_size, pack_sha256, and so for each. The values have no other letters.
 file_fields() {
-  sed -n 's/^  "\([a-z_]*\)": {"name":"\(pack-[0-9a-f]*\.[a-z]*\)","size":\([0-9]*\),"sha256":"\([0-9a-f]*\)".*/\1_file=\2 \1_size=\3 \1_sha256=\4/p' "$manifest"
+  sed -n 's/^  "\([a-z_]*\)": {"name":"\(pack-[0-9a-f]*\.[a-z]*\)","size":\([1-9][0-9]\{0,14\}\),"sha256":"\([0-9a-f]*\)".*/\1_file=\2 \1_size=\3 \1_sha256=\4/p' "$manifest"
 }
 tips() { sed -n "/^  \"tips\": \\[\$/,\$s/^    \"\\([0-9a-f]*\\)\",\\{0,1\\}\$/\\1/p" "$manifest"; }
 
 # Reads the manifest. @returns 1 with the reason in $why
 read_manifest() {
-  status=$(get /svc/seed "$manifest")
-  if [ "$status" = 401 ] && [ -z "$credential_setting" ] && fill_credential; then
-    status=$(get /svc/seed "$manifest")
-    case $status in
+  get /svc/seed "$manifest" "$MAX_MANIFEST"
+  got=$?
+  if [ "$code" = 401 ] && [ -z "$credential_setting" ] && fill_credential; then
+    get /svc/seed "$manifest" "$MAX_MANIFEST"
+    got=$?
+    case $code in
       401) tell_credential reject ;;
-      200) tell_credential approve ;;
+      # 404 is the response to a credential that is right, too.
+      200 | 404) tell_credential approve ;;
     esac
   fi
-  case $status in
-    200) ;;
+  case $code in
+    200) [ "$got" -eq 0 ] || { why="the description of the seed did not come to its end"; return 1; } ;;
     000) why="no response"; return 1 ;;
     404) why="there is no seed of this repository yet"; return 1 ;;
     3??) why="the service answered with a redirect"; return 1 ;;
-    *) why="the service answered with $status"; return 1 ;;
+    *) why="the service answered with $code"; return 1 ;;
   esac
   format=$(field object_format)
   case $format in
@@ -247,30 +290,50 @@ read_manifest() {
 
 size_of() { if [ -f "$1" ]; then wc -c <"$1" | tr -d ' '; else echo 0; fi; }
 
+# keep_range FILE FIRST LAST NEW: appends the response in NEW to FILE, which gets the bytes FIRST to LAST of a file of the seed.
+# @returns 1 if they are not the bytes that come next, or if another run has taken over
+keep_range() {
+  next=$(($2 + $(size_of "$1")))
+  came=$(size_of "$4")
+  begin=$(tr 'A-Z\r' 'a-z ' <"$4.head" | sed -n 's/^content-range: *bytes \([0-9]*\)-.*/\1/p')
+  if [ "$(status_of "$4.head")" != 206 ] || [ "$begin" != "$next" ] || [ $((next + came - 1)) -gt "$3" ]; then return 1; fi
+  if ! kill -0 $$ || [ "$(cat "$work/owner")" != $$ ]; then return 1; fi
+  if [ -e "$1" ]; then cat "$4" >>"$1"; elif [ -e "$4" ]; then mv "$4" "$1"; fi
+} 2>/dev/null
+
 # fetch_range NAME FILE FIRST LAST: bytes FIRST to LAST of a file of the seed, appended to what FILE has of them. A status that ends the
 # work is written to $work/stop.
 fetch_range() {
+  trap 'if [ -n "$working" ]; then kill "$!"; wait "$!"; fi 2>/dev/null; exit 1' TERM
+  # Of a run that was interrupted. Its curl may still write: the file is copied, and that curl keeps one without a name.
+  for old in "$2".new.*.head; do
+    old=${old%.head}
+    if [ -s "$old" ]; then cp "$old" "$2.old" && mv "$old.head" "$2.old.head" && keep_range "$2" "$3" "$4" "$2.old"; fi
+    rm -f "$old" "$old.head" "$2.old" "$2.old.head"
+  done
+  new=$2.new.$$
   left=$TRIES
   while :; do
     have=$(size_of "$2")
     first=$(($3 + have))
     [ "$first" -le "$4" ] || return 0
     if [ -e "$work/stop" ] || [ "$left" -eq 0 ]; then return 1; fi
-    [ "$left" -eq "$TRIES" ] || sleep $((TRIES - left))
-    # A curl of an earlier run may still write to its own.
-    new=$2.new.$$
-    code=$(get "/svc/seed/$1" "$new" "$first-$4")
+    if [ "$left" -ne "$TRIES" ]; then
+      sleep $((TRIES - left)) &
+      ended
+    fi
+    get "/svc/seed/$1" "$new" $(($4 - first + 1)) "$first-$4"
     case $code in
       206)
         now=$(size_of "$new")
-        if [ "$have" -eq 0 ]; then mv "$new" "$2"; else cat "$new" >>"$2"; fi || return 1
-        rm -f "$new"
+        keep_range "$2" "$3" "$4" "$new" || { printf range >"$work/stop"; return 1; }
         # Some bytes are progress.
         if [ "$now" -gt 0 ]; then left=$TRIES; else left=$((left - 1)); fi
         ;;
       000 | 429 | 5??) left=$((left - 1)) ;;
       *) printf '%s' "$code" >"$work/stop"; return 1 ;;
     esac
+    rm -f "$new" "$new.head"
   done
 }
 
@@ -294,11 +357,13 @@ fetch_file() {
   done
   outcome=0
   for job in $jobs; do wait "$job" || outcome=1; done
+  jobs=''
   if [ "$outcome" -ne 0 ]; then
     case $(cat "$work/stop" 2>/dev/null) in
       410) why="the seed was withdrawn" ;;
       40[134]) why="the service does not give the seed any more" ;;
       '') why="the download of $name did not go on" ;;
+      range) why="the service sent other bytes than it was asked for" ;;
       *) why="the service answered with $(cat "$work/stop")" ;;
     esac
     return 1
@@ -314,14 +379,16 @@ fetch_file() {
 
 # Shows how much of the pack is here, until it is ended.
 show_progress() {
+  trap 'kill "$!" 2>/dev/null; exit' TERM
   total=$pack_size
   while :; do
     have=0
     for part in "$work"/pack*; do
-      case $part in *.whole) ;; *) have=$((have + $(size_of "$part"))) ;; esac
+      case $part in *.whole | *.head) ;; *) have=$((have + $(size_of "$part"))) ;; esac
     done
     printf '\rReceiving seed: %3d%% (%d/%d MB)' $((have * 100 / (total + 1))) $((have / 1000000)) $((total / 1000000)) >&2
-    sleep 1
+    sleep 1 &
+    wait "$!"
   done
 }
 
@@ -359,7 +426,8 @@ place_files() {
   to=$objects/pack/$pack_name
   if [ "$(git config --bool transfer.fsckObjects)" = true ] || [ "$(git config --bool fetch.fsckObjects)" = true ]; then
     # Only an index that is made here has looked into the objects.
-    if ! git "--git-dir=$git_dir" index-pack --strict -o "$work/own.idx" "$work/pack" >/dev/null; then
+    in_repo index-pack --strict -o "$work/own.idx" "$work/pack" >/dev/null &
+    if ! ended; then
       why="git refuses an object of the seed"
       return 1
     fi
@@ -373,15 +441,17 @@ place_files() {
 
 # --- The repository -------------------------------------------------------------------------------------------------------
 
-in_repo() { git "--git-dir=$git_dir" "$@"; }
+# Without the warning that a branch or tag has the name HEAD, which git clone does not print either.
+in_repo() { git -c core.warnAmbiguousRefs=false "--git-dir=$git_dir" "$@"; }
 
-# A helper behind git's own: who typed a password is not asked again. Only this user can read the environment.
+# A helper in place of git's own: these were asked already, and who typed a password is not asked again.
 HELPER='!f() { [ "$1" != get ] || printf "username=%s\npassword=%s\n" "$SVC_SEED_USER" "$SVC_SEED_PASSWORD"; }; f'
-# with_credential ARG ...: git with the credential that was typed or found.
-with_credential() {
-  if [ -z "$filled" ]; then git "$@"
-  else SVC_SEED_USER=$user SVC_SEED_PASSWORD=$password git -c "credential.helper=$HELPER" "$@"
+# start_git ARG ...: starts git next to the script, with the credential that was typed or found. Another host does not get it.
+start_git() {
+  if [ -n "$filled" ]; then
+    set -- -c "credential.$scheme://${authority##*@}.helper=" -c "credential.$scheme://${authority##*@}.helper=$HELPER" "$@"
   fi
+  git "$@" &
 }
 
 # Makes the repository, or takes one that an earlier run has begun for the same URL.
@@ -393,7 +463,9 @@ prepare() {
     fi >/dev/null || return 1
     mkdir -p "$work" && printf '%s' "$plain_url" >"$work/url" || return 1
   fi
-  rm -f "$work/stop" "$work"/*.new.*
+  rm -f "$work/stop"
+  # An earlier run that still lives, or a part of it, stops.
+  echo $$ >"$work/owner" || return 1
   # Of another seed are only its parts.
   if [ "$(cat "$work/name" 2>/dev/null)" != "$pack_name" ]; then
     for key in pack idx rev commit_graph; do rm -f "$work/$key" "$work/$key".*; done
@@ -410,141 +482,194 @@ detach_head() {
 }
 
 add_seed_refs() {
+  why="git does not take the refs of the seed"
+  remove_seed_refs || return 1
   tips | head -n $MAX_TIPS | awk -v refs="$REFS" '{ print "create " refs "/" NR " " $1 }' | in_repo update-ref --stdin
 }
 
 remove_seed_refs() {
-  in_repo for-each-ref "--format=delete %(refname)" "$REFS" | in_repo update-ref --stdin
+  in_repo for-each-ref "--format=delete %(refname)" "$REFS" | in_repo update-ref --stdin || return 1
+  rm -rf "${git_dir:?}/$REFS"
 }
 
 take_seed() {
   prepare || return 1
+  # The server's refs, which can be newer than the seed. This needs no object, and so runs during the download.
+  if [ -z "$into" ]; then
+    start_git ls-remote --symref "$url" >"$work/remote" 2>/dev/null
+    asking=$!
+  fi
+  # An earlier run came as far as this.
+  if [ ! -e "$objects/pack/$pack_name.idx" ]; then
+    download && check_files && place_files || return 1
+  fi
+  [ -z "$into" ] || add_seed_refs
+}
+
+download() {
   if [ -n "$progress" ]; then
     show_progress &
     ticker=$!
   fi
-  # The seed's HEAD can be old. This needs no object, and so runs during the download.
-  if [ -z "$into" ]; then
-    with_credential ls-remote --symref "$url" HEAD >"$work/head" 2>/dev/null &
-    asking=$!
-  fi
-  outcome=0
+  complete=yes
   for key in idx rev commit_graph pack; do
-    if ! fetch_file $key; then
-      outcome=1
-      break
-    fi
+    fetch_file $key || { complete=''; break; }
   done
   if [ -n "$ticker" ]; then
-    kill "$ticker" 2>/dev/null
-    wait "$ticker" 2>/dev/null
-    [ "$outcome" -ne 0 ] || printf '\rReceiving seed: 100%%                         ' >&2
+    { kill "$ticker"; wait "$ticker"; } 2>/dev/null
+    ticker=''
+    [ -z "$complete" ] || printf '\rReceiving seed: 100%%                         ' >&2
     echo >&2
   fi
-  [ "$outcome" -eq 0 ] && check_files && place_files || return 1
-  why="git does not take the refs of the seed"
-  remove_seed_refs && add_seed_refs
+  [ -n "$complete" ]
 }
 
 set_origin() {
   in_repo config remote.origin.url "$1" && in_repo config remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
 }
 
+# The server's branches and tags as OID, name here, and for an annotated tag OID of its object. Unusual names are left to git fetch.
+remote_refs() {
+  LC_ALL=C awk -F '\t' -v heads="$heads/" '
+    function flush() { if (name != "") print oid, name, peeled; name = peeled = "" }
+    $2 == given "^{}" { peeled = $1; next }
+    {
+      flush()
+      oid = $1
+      given = $2
+      if (index($2, "refs/heads/") == 1) name = heads substr($2, 12)
+      else if (index($2, "refs/tags/") == 1) name = $2
+      if (name ~ /[ ~^:?*[\\]|\.\.|@\{|\/\/|\/\.|\.lock(\/|$)|[\/.]$/) name = ""
+    }
+    END { flush() }' "$work/remote"
+}
+
+# Writes the refs whose objects are in the seed, in the form in which git clone leaves them. git fetch would make a file of each.
+write_refs() {
+  remote_refs >"$work/refs"
+  in_repo cat-file --buffer '--batch-check=%(objectname) %(rest)' <"$work/refs" |
+    LC_ALL=C awk '$2 != "missing" { print $2, $1, $3 }' | LC_ALL=C sort >"$work/refs-here"
+  {
+    echo '# pack-refs with: peeled fully-peeled sorted '
+    awk '{ print $2, $1; if ($3 != "") print "^" $3 }' "$work/refs-here"
+  } >"$git_dir/packed-refs"
+  # The fetch then asks only for what is newer.
+  [ "$(wc -l <"$work/refs")" -eq "$(wc -l <"$work/refs-here")" ] || add_seed_refs
+}
+
 # What the fetch of git clone does, and the settings that it leaves.
 fetch_rest() {
+  why="git ls-remote failed"
+  wait "$asking" || return 1
+  asking=''
+  head_branch=$(sed -n 's,^ref: refs/heads/\(.*\)	HEAD$,\1,p' "$work/remote")
+  head_oid=$(sed -n 's/^\([0-9a-f]*\)	HEAD$/\1/p' "$work/remote")
   why="git fetch failed"
-  no_gc='-c gc.auto=0 -c maintenance.auto=false -c fetch.writeCommitGraph=false'
+  heads=refs/remotes/origin
+  [ -z "$bare" ] || heads=refs/heads
+  if [ -n "$bare" ]; then in_repo config remote.origin.url "$url"; else set_origin "$url"; fi || return 1
+  write_refs || return 1
+  settings='-c gc.auto=0 -c maintenance.auto=false -c fetch.writeCommitGraph=false -c core.logAllRefUpdates=false'
   shown=-q
   [ -z "$progress" ] || shown=--progress
-  if [ -n "$bare" ]; then
-    in_repo config remote.origin.url "$url" || return 1
-    refspecs='+refs/heads/*:refs/heads/*'
-  else
-    set_origin "$url" || return 1
-    refspecs='+refs/heads/*:refs/remotes/origin/*'
-  fi
   # shellcheck disable=SC2086
-  with_credential "--git-dir=$git_dir" $no_gc fetch $shown --no-write-fetch-head --no-tags origin "$refspecs" '+refs/tags/*:refs/tags/*' || return 1
-  wait "$asking" || return 1
-  head=$(cat "$work/head")
-  head_branch=$(printf '%s\n' "$head" | sed -n 's,^ref: refs/heads/\(.*\)	HEAD$,\1,p')
-  head_oid=$(printf '%s\n' "$head" | sed -n 's/^\([0-9a-f]*\)	HEAD$/\1/p')
+  start_git "--git-dir=$git_dir" $settings fetch $shown --no-write-fetch-head --no-tags origin "+refs/heads/*:$heads/*" '+refs/tags/*:refs/tags/*'
+  ended && remove_seed_refs || return 1
+  [ -z "$(find "$git_dir/refs" -type f)" ] || in_repo pack-refs --all
 }
 
 # Sets HEAD and its branch, as git clone does.
 set_head() {
   why="cannot set HEAD"
   message="clone: from $plain_url"
-  if [ -n "$branch" ]; then
-    heads=refs/remotes/origin
-    [ -z "$bare" ] || heads=refs/heads
-    if ! in_repo rev-parse -q --verify "$heads/$branch" >/dev/null; then
-      # A tag, or a fault that git says better.
-      why="there is no branch $branch"
-      return 1
-    fi
+  wanted=${branch:-$head_branch} oid=$head_oid
+  if [ -n "$wanted" ]; then
+    # A tag, or a fault that git says better.
+    oid=$(in_repo rev-parse -q --verify "$heads/$wanted^0") || { why="there is no branch $wanted"; return 1; }
   fi
   if [ -n "$bare" ]; then
-    wanted=${branch:-$head_branch}
     if [ -n "$wanted" ]; then in_repo symbolic-ref HEAD "refs/heads/$wanted"
-    else in_repo update-ref --no-deref -m "$message" HEAD "$head_oid"
+    else in_repo update-ref --no-deref -m "$message" HEAD "$oid"
     fi
     return
   fi
-  if [ -n "$head_branch" ] && in_repo rev-parse -q --verify "refs/remotes/origin/$head_branch" >/dev/null; then
-    in_repo symbolic-ref -m "$message" refs/remotes/origin/HEAD "refs/remotes/origin/$head_branch" || return 1
+  if [ -n "$head_branch" ] && in_repo rev-parse -q --verify "$heads/$head_branch" >/dev/null; then
+    in_repo symbolic-ref -m "$message" $heads/HEAD "$heads/$head_branch" || return 1
   fi
-  wanted=${branch:-$head_branch}
   if [ -z "$wanted" ]; then
-    [ -z "$head_oid" ] || in_repo update-ref --no-deref -m "$message" HEAD "$head_oid"
+    [ -z "$oid" ] || in_repo update-ref --no-deref -m "$message" HEAD "$oid"
     return
   fi
   in_repo symbolic-ref HEAD "refs/heads/$wanted" &&
-    in_repo update-ref -m "$message" HEAD "refs/remotes/origin/$wanted" &&
+    in_repo update-ref -m "$message" HEAD "$oid" &&
     in_repo config "branch.$wanted.remote" origin &&
     in_repo config "branch.$wanted.merge" "refs/heads/$wanted"
 }
 
 finish() {
   fetch_rest && set_head || return 1
-  remove_seed_refs || return 1
   rm -rf "$work"
-  trap 'say "interrupted. Run git checkout -f HEAD in $dir to go on"; exit 130' INT TERM
-  if [ -n "$checkout" ] && in_repo rev-parse -q --verify HEAD >/dev/null; then
-    checked=-q
-    [ -z "$progress" ] || checked=--progress
-    git -C "$dir" checkout "$checked" -f HEAD -- || exit
+  state="Run git checkout -f in $dir to go on"
+  unset SVC_SEED_USER SVC_SEED_PASSWORD
+  if [ -n "$checkout" ] && [ -n "$oid" ]; then
+    # Without a name: a branch may have the name HEAD.
+    git -C "$dir" -c core.warnAmbiguousRefs=false checkout -q ${progress:+--progress} -f &
+    ended || exit
   fi
 }
 
-# Ends what runs next to the script: a shell lets it ignore the signals of a terminal.
-end_jobs() {
-  for job in $jobs $ticker $asking; do kill "$job" 2>/dev/null; done
+# interrupted STATUS: ends what runs next to the script, which the signals of a terminal do not reach, and waits for it.
+interrupted() {
+  trap '' INT TERM HUP
+  {
+    for job in $jobs $ticker $asking ${working:+"$!"}; do kill "$job"; done
+    wait
+  } 2>/dev/null
+  say "interrupted. $state"
+  exit "$1"
+}
+
+on_signals() {
+  state='Run the same command again to go on'
+  trap 'rm -rf "$scratch"' EXIT
+  trap 'interrupted 129' HUP
+  trap 'interrupted 130' INT
+  trap 'interrupted 143' TERM
+}
+
+# A run that was started later has taken over, and uses the folder.
+leave_to_other() {
+  if [ -e "$work/url" ] && [ "$(cat "$work/owner" 2>/dev/null)" != $$ ]; then misused "another svc-seed works in $dir"; fi
 }
 
 # --- Main -----------------------------------------------------------------------------------------------------------------
 
 # plain ARG ...: git clone with all arguments unchanged. Its exit status is that of this command.
 plain() {
-  if [ -n "$why" ]; then note "$why: cloning without the seed"; fi
-  exec git clone "$@"
+  if [ -n "$why" ]; then say "$why: cloning without the seed"; fi
+  if [ -z "$filled" ]; then exec git clone "$@"; fi
+  start_git clone "$@"
+  ended
+  exit
 }
 
 # Objects for a check-out step that comes later. It can do without.
 into_folder() {
   dir=$into
   git_dir=$dir/.git objects=$dir/.git/objects work=$dir/.git/svc-seed
-  manifest=$(mktemp) || exit 0
-  trap 'rm -f "$manifest"' EXIT
+  scratch=$(mktemp -d) || exit 0
+  manifest=$scratch/manifest
+  on_signals
   if [ -e "$git_dir" ] && [ ! -e "$work/url" ]; then
     note "$dir is a repository already"
     exit 0
   fi
-  if read_url && read_manifest && take_seed && detach_head && set_origin "${origin_url:-$url}"; then
+  if read_url && read_manifest && take_seed && detach_head && set_origin "${origin_url:-$(without_password)}"; then
     rm -rf "$work"
     exit 0
   fi
   say "$why: the next step fetches without the seed"
+  leave_to_other
   # The step would find a repository that is not its own.
   [ ! -e "$work/url" ] || rm -rf "$git_dir"
   exit 0
@@ -565,11 +690,13 @@ case $url in
   http://?*/?* | https://?*/?*) ;;
   *) all_known='' ;;
 esac
+case $url$dir in *"$newline"*) all_known='' ;; esac
 # Settings by which git clone makes another repository than this script.
 if [ -n "${GIT_DIR:-}${GIT_WORK_TREE:-}" ] || git config clone.defaultRemoteName >/dev/null; then all_known=''; fi
 [ -n "$all_known" ] || plain "$@"
 command -v curl >/dev/null 2>&1 || { why="there is no curl"; plain "$@"; }
 [ -n "$dir" ] || dir=$(default_dir)
+case $dir in -*) dir=./$dir ;; esac
 if [ -n "$bare" ]; then git_dir=$dir; else git_dir=$dir/.git; fi
 objects=$git_dir/objects work=$git_dir/svc-seed
 # git says it best. After an interruption nothing but .git is there.
@@ -577,16 +704,18 @@ there=$(ls -A "$dir" 2>/dev/null)
 if [ -n "$there" ] && { [ ! -e "$work/url" ] || { [ -z "$bare" ] && [ "$there" != .git ]; }; }; then plain "$@"; fi
 was_there=''
 [ ! -d "$dir" ] || [ -e "$work/url" ] || was_there=yes
-manifest=$(mktemp) || plain "$@"
-trap 'rm -f "$manifest"' EXIT
-trap 'end_jobs; say "interrupted. Run the same command again to go on"; exit 130' INT TERM
+scratch=$(mktemp -d) || plain "$@"
+manifest=$scratch/manifest
+on_signals
 [ -n "$quiet" ] || printf "Cloning into '%s' by its seed...\n" "$dir" >&2
 read_url
 if read_manifest && take_seed && finish; then exit 0; fi
-rm -f "$manifest"
+leave_to_other
+rm -rf "$scratch"
 # git clone wants a folder that is empty or not there.
 if [ -e "$work/url" ] || [ -e "$git_dir/HEAD" ]; then
   if [ -n "$was_there" ]; then rm -rf "$git_dir"; else rm -rf "$dir"; fi
 fi
-trap - EXIT INT TERM
+state='git clone had begun'
+[ -n "$filled" ] || trap - EXIT HUP INT TERM
 plain "$@"
