@@ -121,7 +121,7 @@ for (const format of ["sha1", "sha256"] as const) {
       await git(["-C", partial, "fsck"]);
     });
 
-    it("shows what another program packs meanwhile, and says so of loose objects", async () => {
+    it("shows what another program has packed, and says so of loose objects", async () => {
       const clone = join(folder.path, "later.git");
       await git(["clone", "-q", "--bare", url(), clone]);
       const tree = gitSync(source, ["rev-parse", "main^{tree}"]).toString().trim();

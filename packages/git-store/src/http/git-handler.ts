@@ -26,7 +26,7 @@ import { decodeRequestV0, encodeAdvertisementV0, uploadPackV0, type RequestV0 } 
 import { HttpError, readBody } from "./request-body.ts";
 import { ServedRepository, type RefsNow } from "./served-repository.ts";
 
-/** What a request asks for. */
+/** A repository and a service that a request asks for. */
 export interface GitAccess {
   /** The path of the repository in the URL, without a leading `/` and without `.git`, such as `team/project`. */
   readonly repository: string;

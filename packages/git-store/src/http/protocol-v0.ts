@@ -54,7 +54,7 @@ export function encodeAdvertisementV0({ refs, head }: RefsNow, format: ObjectFor
 
 /** The body of a `git-upload-pack` POST. */
 export interface RequestV0 {
-  /** What the same request says in v2. */
+  /** The same request in v2. */
   readonly fetch: FetchRequest;
   readonly capabilities: ReadonlySet<string>;
   /** Whether it asks for a depth: the response then begins with a section about shallow commits. */
