@@ -10,7 +10,7 @@ export function parseOid(format: ObjectFormat, value: string): Buffer {
   if (!isOid(value, format)) {
     throw new GitStoreError(
       "bad_oid",
-      `read an object id: not ${oidBytes(format) * 2} digits of lower-case hex`,
+      `read an object id: ${JSON.stringify(value.slice(0, 80))} is not ${oidBytes(format) * 2} digits of lower-case hex`,
     );
   }
   return Buffer.from(value, "hex");

@@ -16,7 +16,7 @@ for (const [i, example] of readmeExamples(readFileSync(README, "utf8")).entries(
       join(folder.path, "clone.pack"),
       git(source, ["pack-objects", "--stdout", "--revs", "-q"], "main\n"),
     );
-    writeFileSync(join(folder.path, "tip"), git(source, ["rev-parse", "main"]).toString().trim());
+    writeFileSync(join(folder.path, "tip"), git(source, ["rev-parse", "main"]));
     const file = join(folder.path, "example.ts");
     // A package finds itself by its name, as its users find it.
     const resolved = example.replaceAll(/"(@devplat\/[^"]+)"/g, (_, name: string) =>
