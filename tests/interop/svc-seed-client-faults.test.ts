@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, afterEach, before, describe, it } from "node:test";
@@ -162,6 +162,71 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
     });
   }
 
+  for (const [name, fault, reason] of [
+    [
+      "a size with 30 digits",
+      { change: (body: string) => body.replace(/"size":\d+/, `"size":1${"0".repeat(29)}`) },
+      /cannot be read/,
+    ],
+    ["a size of 0", { change: (body: string) => body.replace(/"size":\d+/, '"size":0') }, /cannot be read/],
+    ["a description without an end", { isEndless: true }, /did not come to its end/],
+  ] as const) {
+    it(`${name} means a plain clone`, async () => {
+      relay.fault = (path) => (path.endsWith("/svc/seed") ? fault : undefined);
+      const folder = newFolder();
+      const { code, stderr } = await seed(["-q", url(), folder]);
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, reason);
+      assert.match(stderr, /^svc-seed: .*: cloning without the seed\n$/);
+      await assertWhole(folder);
+    });
+  }
+
+  it("a response that sends more than was asked for is ended", async () => {
+    relay.fault = (path) => (path.endsWith(".idx") ? { isEndless: true } : undefined);
+    relay.surplus = 0;
+    const folder = newFolder();
+    const { code, stderr } = await seed([url(), folder]);
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /sent other bytes than it was asked for: cloning without the seed/);
+    assert.ok(relay.surplus < 20_000_000, `${relay.surplus} bytes`);
+    await assertWhole(folder);
+  });
+
+  for (const args of [
+    ["URL", ""],
+    ["-b", "", "URL", "d"],
+  ]) {
+    it(`an empty argument is git's to refuse: ${args.join(" ")}`, async () => {
+      const cwd = newFolder();
+      await mkdir(cwd);
+      const { code, stderr } = await seed(
+        args.map((arg) => (arg === "URL" ? url() : arg)),
+        { cwd },
+      );
+      assert.equal(code, 128, stderr);
+      assert.deepEqual(await readdir(cwd), []);
+    });
+  }
+
+  for (const [name, wantsSeed] of [
+    ["-x", true],
+    ["a\nb", false],
+  ] as const) {
+    it(`clones into ${JSON.stringify(name)} and makes nothing next to it`, async () => {
+      const cwd = newFolder();
+      await mkdir(cwd);
+      const { code, stderr } = await seed(["-q", "--", url(), name], { cwd });
+      assert.deepEqual([code, stderr], [0, ""]);
+      assert.deepEqual(await readdir(cwd), [name]);
+      assert.equal(
+        relay.asked.some((path) => PACK.test(path)),
+        wantsSeed,
+      );
+      await assertWhole(join(cwd, name));
+    });
+  }
+
   it("a repository without a seed is cloned plainly", async () => {
     const folder = newFolder();
     const { code, stderr } = await seed([url("none"), folder]);
@@ -210,7 +275,7 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
       });
       assert.equal(code, 0, stderr);
       assert.doesNotMatch(stderr, /without the seed/);
-      assert.match(await readFile(calls, "utf8"), /^get\nstore\n/);
+      assert.equal(await readFile(calls, "utf8"), "get\nstore\n");
       await assertWhole(folder);
     });
 
@@ -221,7 +286,7 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
       });
       assert.equal(code, 128);
       assert.match(stderr, /Authentication failed/);
-      assert.match(await readFile(calls, "utf8"), /^get\nerase\n/);
+      assert.equal(await readFile(calls, "utf8"), "get\nerase\n");
     });
 
     it("a person without a helper is asked once", async () => {
@@ -236,6 +301,28 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
       assert.doesNotMatch(stderr, /without the seed/);
       assert.equal((await readFile(asked, "utf8")).trim().split("\n").length, 2);
       await assertWhole(folder);
+    });
+
+    it("a credential in ~/.netrc is used, and nobody is asked", async () => {
+      const [folder, home, calls] = [newFolder(), newFolder(), newFolder()];
+      await mkdir(home);
+      await writeFile(calls, "");
+      await writeFile(join(home, ".netrc"), `machine 127.0.0.1 login x password ${PASSWORD}\n`);
+      const { code, stderr } = await seed(["-q", url("private"), folder], {
+        env: { ...withHelper("exit 1"), CALLS: calls, HOME: home },
+      });
+      assert.deepEqual([code, stderr], [0, ""]);
+      assert.equal(await readFile(calls, "utf8"), "");
+      assert.ok(relay.asked.some((path) => PACK.test(path)));
+      await assertWhole(folder);
+    });
+
+    it("the password of the URL is not kept before a check-out step", async () => {
+      const folder = newFolder();
+      const withUser = url("private").replace("://", `://x:${PASSWORD}@`);
+      const { code, stderr } = await seed(["-q", "--into", folder, withUser]);
+      assert.deepEqual([code, stderr], [0, ""]);
+      assert.equal(await git(["-C", folder, "config", "remote.origin.url"]), url("private"));
     });
 
     it("a credential in the URL is decoded and used, and is in no argument", async () => {

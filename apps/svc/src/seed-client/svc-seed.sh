@@ -21,7 +21,7 @@ Clones a repository through svc by its seed, without indexing a pack on this mac
   -q, --quiet          Show no progress.
       --progress       Show progress also without a terminal.
       --into DIR       Only bring the objects into DIR, before the check-out step of a CI job.
-      --origin-url URL With --into: the URL that this step will use for origin (default URL).
+      --origin-url URL With --into: the URL of origin in this step (default URL without its password).
   -h, --help           Show this help.
 
 With any other option of git clone, git clone does all the work. If the command was interrupted, run it again: it goes on
@@ -238,7 +238,7 @@ read_url() {
 }
 
 # The URL as it was given, without a password: where a configuration stays.
-without_password() { printf '%s' "$url" | sed 's,^\(https\{0,1\}://\)[^/@]*:[^/]*@,\1,'; }
+without_password() { printf '%s' "$url" | sed 's|^\(https\{0,1\}://\)[^/]*:[^/]*@|\1|'; }
 
 # --- Manifest -------------------------------------------------------------------------------------------------------------
 
