@@ -144,6 +144,16 @@ describe("svc-seed", { timeout: 600_000 }, () => {
     await assertLikeClone(["-b", "HEAD"], "head");
   });
 
+  it("a HEAD without a branch is as with git clone", async () => {
+    stand.list("org", "detached");
+    const { path } = await stand.codeHost.addRepository("org", "detached", {
+      build: (dir) => repositories.linear(dir, { commits: 3 }),
+    });
+    await git(["-C", path, "update-ref", "--no-deref", "HEAD", "main~1"]);
+    await makeSeed(stand, "org/detached");
+    await assertLikeClone([], "detached");
+  });
+
   it("refs outside of branches and tags, and of odd names, are as with git clone", async () => {
     stand.list("org", "odd");
     const { path } = await stand.codeHost.addRepository("org", "odd", {
@@ -152,6 +162,7 @@ describe("svc-seed", { timeout: 600_000 }, () => {
     for (const name of ["refs/heads/ä&$(x)'", "refs/heads/a/b.c", "refs/heads/-x", "refs/pull/1/head"]) {
       await git(["-C", path, "update-ref", name, "main~1"]);
     }
+    await git(["-C", path, "symbolic-ref", "refs/heads/symbolic", "refs/heads/main"]);
     await git(["-C", path, "tag", "-a", "-m", "one", "v1", "main"]);
     await git(["-C", path, "tag", "-a", "-m", "of a tag", "v2", "v1"]);
     await git(["-C", path, "tag", "of-tree", "main^{tree}"]);

@@ -532,6 +532,7 @@ set_origin() {
 remote_refs() {
   LC_ALL=C awk -F '\t' -v heads="$heads/" '
     function flush() { if (name != "") print oid, name, peeled; name = peeled = "" }
+    /^ref: / { next }
     $2 == given "^{}" { peeled = $1; next }
     {
       flush()
