@@ -92,6 +92,13 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     code: SERVING,
     svc: true,
   },
+  "many-wants": {
+    measures: "fetches of 10,000 and 50,000 blobs, against git",
+    took: "2 rounds: 2 min",
+    load: () => import("../e2e/many-wants.ts"),
+    code: SERVING,
+    svc: true,
+  },
   "object-mirror": {
     measures: "mirrors in a bucket: restore and upload",
     took: "90 s",

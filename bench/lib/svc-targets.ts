@@ -49,6 +49,11 @@ export const SVC_TARGETS: readonly SvcTarget[] = [
     rows: [["kinds", /blob:none/]],
   },
   {
+    what: "lazy fetches of 10,000 blobs, and batches of `git backfill`, server CPU",
+    target: "≤ 1x of direct",
+    rows: [["many-wants", /./]],
+  },
+  {
     what: "own pack from the engine, full clone",
     target: "≤ 0.3x upload-pack",
     rows: [["git-store-serve", /full clone: CPU/]],
