@@ -104,9 +104,7 @@ export class PackReader {
       const entry = this.entry(pack, at);
       if (entry.size > MAX_READ_OBJECT_BYTES) throw tooLarge(pack, entry);
       if (entry.base < 0) {
-        const content = Buffer.allocUnsafe(entry.size + 1);
-        this.#inflate(pack, at, entry, content);
-        object = { type: entry.type, content: content.subarray(0, entry.size) };
+        object = { type: entry.type, content: this.inflated(pack, at, entry) };
         this.#bases.set(key(pack, at), object);
         break;
       }
@@ -121,6 +119,13 @@ export class PackReader {
       if (isKept) this.#bases.set(key(pack, chainPositions[link]!), object);
     }
     return object;
+  }
+
+  /** Returns the inflated bytes of an entry, of which the CRC-32 is checked. @throws {GitStoreError} for a corrupt pack */
+  inflated(pack: Pack, position: number, entry: PackEntry): Buffer {
+    const content = Buffer.allocUnsafe(entry.size + 1);
+    this.#inflate(pack, position, entry, content);
+    return content.subarray(0, entry.size);
   }
 
   /** Returns type number and size of the object at a pack position, without inflating it. */

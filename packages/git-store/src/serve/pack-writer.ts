@@ -3,6 +3,7 @@ import { deflate } from "node:zlib";
 import { GitStoreError } from "../errors.ts";
 import { oidBytes, OFS_DELTA, REF_DELTA } from "../object-format.ts";
 import { deflateShort, MAX_SHORT_BYTES } from "../pack/deflate.ts";
+import type { PackEntry } from "../pack/pack-reader.ts";
 import type { Pack } from "../pack/pack.ts";
 import {
   baseDistanceBytes,
@@ -18,6 +19,7 @@ import { countBits, hasBit, nextBit, type Bitset } from "../reachability/bitset.
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { numberAt, type NumberedPack } from "../reachability/object-numbers.ts";
 import { CHUNK_BYTES, recycleChunk, takeChunk } from "./chunk-pool.ts";
+import { composeDeltas } from "./compose-delta.ts";
 import { EntryCheck } from "./entry-check.ts";
 import { OffsetDeltas } from "./offset-deltas.ts";
 
@@ -27,6 +29,9 @@ const WINDOW_BYTES = CHUNK_BYTES;
 const MAX_POOL_OUTPUT_BYTES = 256 * 1024;
 
 const deflateInPool = promisify(deflate);
+
+/** Maximum deltas that are composed into one. git makes chains of 50. */
+const MAX_COMPOSED = 64;
 
 /** A step of the writing. The caller waits for the promise, if there is one, before the next step. */
 type WriteSteps = Generator<Promise<void> | undefined, void, undefined>;
@@ -259,17 +264,12 @@ export class PackWriter {
       );
     }
     const base = numberAt(numbered, basePosition);
-    const { send, clientHas } = this.#plan;
-    const isSent = hasBit(send, base);
-    const isKnown = isSent || (clientHas !== undefined && hasBit(clientHas, base));
-    if (!isKnown || this.#isUndeltified(numbered, position)) {
+    if (!this.#isAtClient(base) || this.#isUndeltified(numbered, position)) {
       this.totals.deltas--;
       this.totals.inflated++;
       return -1;
     }
-    const head = this.#head;
-    let at: number;
-    if (isSent && this.#plan.ofsDelta && base < numbered.base + position) {
+    if (this.#isOffsetDelta(numbered, position, base)) {
       const distance = this.#out.length - this.#offsetOf(base);
       if (
         type === OFS_DELTA &&
@@ -278,6 +278,29 @@ export class PackWriter {
       ) {
         return 0;
       }
+    }
+    this.#writeDeltaHead(numbered, position, base, size);
+    return length;
+  }
+
+  /** Whether the client gets an object with this response, or has it. */
+  #isAtClient(number: number): boolean {
+    const { send, clientHas } = this.#plan;
+    return hasBit(send, number) || (clientHas !== undefined && hasBit(clientHas, number));
+  }
+
+  /** Whether a delta names its base by the distance, because the base was written before. */
+  #isOffsetDelta(numbered: NumberedPack, position: number, base: number): boolean {
+    const { send, ofsDelta } = this.#plan;
+    return hasBit(send, base) && ofsDelta && base < numbered.base + position;
+  }
+
+  /** Writes the header of a delta, with the name of its base. @param size of the inflated delta */
+  #writeDeltaHead(numbered: NumberedPack, position: number, base: number, size: number): void {
+    const head = this.#head;
+    let at: number;
+    if (this.#isOffsetDelta(numbered, position, base)) {
+      const distance = this.#out.length - this.#offsetOf(base);
       at = encodeBaseDistance(head, encodeTypeAndSize(head, 0, OFS_DELTA, size), distance);
     } else {
       at = encodeTypeAndSize(head, 0, REF_DELTA, size);
@@ -287,7 +310,36 @@ export class PackWriter {
       at += this.#oidLength;
     }
     this.#out.append(head, 0, at);
-    return length;
+  }
+
+  /**
+   * Writes an object whose base the client does not get as a delta on another object of its chain: that is smaller than the whole
+   * object, and takes less time to deflate.
+   *
+   * @returns false: the client gets none of them, and nothing was written
+   */
+  #writeOnOtherBase(numbered: NumberedPack, position: number): boolean {
+    // A repack counts the length of chains without these deltas.
+    if (this.#plan.undeltified !== undefined) return false;
+    const { pack } = numbered;
+    const { reader } = this.#graph;
+    const chain: [position: number, entry: PackEntry][] = [];
+    let base = position;
+    do {
+      const entry = reader.entry(pack, base);
+      if (entry.base < 0 || entry.size > MAX_SHORT_BYTES || chain.length === MAX_COMPOSED) return false;
+      chain.push([base, entry]);
+      base = entry.base;
+    } while (!this.#isAtClient(numberAt(numbered, base)));
+    const delta = chain
+      .map(([at, entry]) => reader.inflated(pack, at, entry))
+      .reduce((outer, inner) => composeDeltas(outer, inner));
+    if (delta.length > MAX_SHORT_BYTES) return false;
+    this.#writeDeltaHead(numbered, position, numberAt(numbered, base), delta.length);
+    this.#append(deflateShort(delta));
+    this.totals.deltas++;
+    this.totals.inflated--;
+    return true;
   }
 
   #isUndeltified({ base }: NumberedPack, position: number): boolean {
@@ -303,6 +355,10 @@ export class PackWriter {
   }
 
   *#writeUndeltified(numbered: NumberedPack, position: number): WriteSteps {
+    if (this.#writeOnOtherBase(numbered, position)) {
+      yield undefined;
+      return;
+    }
     const { type, content } = this.#graph.reader.read(numbered.pack, position, true);
     const at = encodeTypeAndSize(this.#head, 0, type, content.length);
     this.#out.append(this.#head, 0, at);
