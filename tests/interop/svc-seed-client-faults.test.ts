@@ -231,8 +231,30 @@ describe("svc-seed when something goes wrong", { timeout: 900_000 }, () => {
     const folder = newFolder();
     const { code, stderr } = await seed([url("none"), folder]);
     assert.equal(code, 0, stderr);
-    assert.match(stderr, /there is no seed of this repository yet: cloning without the seed/);
+    assert.match(stderr, /is not in the list of cached repositories.*: cloning without the seed/);
     await assertWhole(folder);
+  });
+
+  it("a refusal is told in the words of the service, if it gives any", async () => {
+    const detail = '{"title":"x","detail":"Seeds are \\u001b switched off"}';
+    for (const [fault, reason] of [
+      [
+        { status: 404, body: '{"title":"x","detail":"Seeds are switched off"}' },
+        /: Seeds are switched off: cloning/,
+      ],
+      [{ status: 403, body: '{"detail": "The token lacks a scope"}' }, /: The token lacks a scope: cloning/],
+      [{ status: 404, body: "<html>" }, /this server has no seed of this repository: cloning/],
+      [{ status: 404, body: detail }, /this server has no seed of this repository: cloning/],
+      [{ status: 404, headers: { "retry-after": "60" } }, /there is no seed of this repository yet: cloning/],
+      [{ status: 500, body: "" }, /the service answered with 500: cloning/],
+    ] as const) {
+      relay.fault = (path) => (path.endsWith("/svc/seed") ? fault : undefined);
+      const folder = newFolder();
+      const { code, stderr } = await seed(["-q", url(), folder]);
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, reason);
+      await assertWhole(folder);
+    }
   });
 
   it("the exit status is the plain clone's [svc 12.10]", async () => {

@@ -36,6 +36,7 @@ export interface ResponseFault {
   /** In place of the response. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
   /** The connection ends after so many bytes of the body. */
   readonly cutAfter?: number;
   /** This byte of the body is another one. */
@@ -70,7 +71,7 @@ export async function startFaultyRelay(target: string): Promise<FaultyRelay> {
     const fault = relay.fault(path, headers.range);
     if (fault?.status !== undefined) {
       request.resume();
-      response.writeHead(fault.status, fault.headers).end();
+      response.writeHead(fault.status, fault.headers).end(fault.body);
       return;
     }
     const upstream = httpRequest({ hostname, port, path, method, headers }, (answer) => {

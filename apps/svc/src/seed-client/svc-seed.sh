@@ -49,7 +49,10 @@ newline='
 parts=${SVC_SEED_PARTS:-4}
 [ ! -t 2 ] || progress=yes
 
-say() { printf 'svc-seed: %s\n' "$*" >&2; }
+# The name by which this script was called: also `svc clone`.
+called=${0##*/} called=${called%.sh}
+case $called in svc*) ;; *) called=svc-seed ;; esac
+say() { printf '%s: %s\n' "$called" "$*" >&2; }
 note() { [ -n "$quiet" ] || say "$@"; }
 misused() { say "$@"; exit 2; }
 
@@ -250,6 +253,16 @@ file_fields() {
 }
 tips() { sed -n "/^  \"tips\": \\[\$/,\$s/^    \"\\([0-9a-f]*\\)\",\\{0,1\\}\$/\\1/p" "$manifest"; }
 
+# Why the manifest did not come, where possible in the words of the service.
+refusal() {
+  detail=$(head -c 4096 "$manifest" 2>/dev/null | tr -d '[:cntrl:]' | sed -n 's/.*"detail": *"\([^"\\]*\)".*/\1/p')
+  if [ "$code" = 404 ] && grep -qi '^retry-after:' "$manifest.head"; then echo "there is no seed of this repository yet"
+  elif [ -n "$detail" ]; then printf '%s\n' "$detail"
+  elif [ "$code" = 404 ]; then echo "this server has no seed of this repository"
+  else echo "the service answered with $code"
+  fi
+}
+
 # Reads the manifest. @returns 1 with the reason in $why
 read_manifest() {
   get /svc/seed "$manifest" "$MAX_MANIFEST"
@@ -265,10 +278,9 @@ read_manifest() {
   fi
   case $code in
     200) [ "$got" -eq 0 ] || { why="the description of the seed did not come to its end"; return 1; } ;;
-    000) why="no response"; return 1 ;;
-    404) why="there is no seed of this repository yet"; return 1 ;;
+    000) why="no response from $scheme://${authority##*@}"; return 1 ;;
     3??) why="the service answered with a redirect"; return 1 ;;
-    *) why="the service answered with $code"; return 1 ;;
+    *) why=$(refusal); return 1 ;;
   esac
   format=$(field object_format)
   case $format in
@@ -667,6 +679,8 @@ into_folder() {
   fi
   if read_url && read_manifest && take_seed && detach_head && set_origin "${origin_url:-$(without_password)}"; then
     rm -rf "$work"
+    objects_brought=$(sed -n 's/^  "pack": .*"objects":\([0-9]*\).*/\1/p' "$manifest")
+    note "brought ${objects_brought:-the} objects of the seed of $(field made_at) ($((pack_size / 1000000)) MB) into $dir"
     exit 0
   fi
   say "$why: the next step fetches without the seed"
@@ -678,6 +692,7 @@ into_folder() {
 
 why=''
 read_arguments "$@"
+command -v git >/dev/null 2>&1 || { say "there is no git in PATH"; exit 127; }
 case $parts in [1-9] | 1[0-6]) ;; *) misused "SVC_SEED_PARTS is a number from 1 to 16" ;; esac
 if [ -n "$into" ]; then
   if [ -z "$all_known" ] || [ -z "$url" ] || [ -n "$dir$branch$bare" ]; then
