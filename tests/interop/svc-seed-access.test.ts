@@ -301,8 +301,8 @@ it("seeds of a repository that are switched off are 404", { timeout: 60_000 }, a
     stand.codeHost.addUser("owner", "owner-token");
     const { pack } = await makeSeed(stand, "org/r", OWNER);
     stand.list("org", "r", { seed: false });
-    assertProblem(await askSeed(stand, "org/r", OWNER), 404, "not_found");
-    assertProblem(await askFile(stand, "org/r", pack.name, OWNER), 404, "not_found");
+    assertProblem(await askSeed(stand, "org/r", OWNER), 404, "no_seed");
+    assertProblem(await askFile(stand, "org/r", pack.name, OWNER), 404, "no_seed");
     // Before the code host has authorized a caller, nothing is said.
     assert.equal((await askFile(stand, "org/r", pack.name)).status, 401);
   } finally {
@@ -317,8 +317,8 @@ it(
     const stand = await startStand({ listed: ["r"], strictLsRefs: true });
     try {
       await stand.codeHost.addRepository("org", "r");
-      assertProblem(await askSeed(stand, "org/r"), 404, "not_found");
-      assertProblem(await askFile(stand, "org/r", `pack-${"0".repeat(40)}.pack`), 404, "not_found");
+      assertProblem(await askSeed(stand, "org/r"), 404, "no_seed");
+      assertProblem(await askFile(stand, "org/r", `pack-${"0".repeat(40)}.pack`), 404, "no_seed");
       assert.equal(stand.codeHost.calls.length, 0);
     } finally {
       await stand.stop();

@@ -16,6 +16,11 @@ const OPERATION_PROBLEMS = {
     hint: "Clones still work: the code host answers them. The log of the service has the reason.",
   },
   not_found: { status: 404, title: "No record has this id." },
+  no_seed: {
+    status: 404,
+    title: "There is no seed of this repository to send.",
+    hint: "Clone with git. With Retry-After, a seed is being made.",
+  },
   not_shown: {
     status: 410,
     title: "The code host no longer shows refs that reach all objects of the seed.",

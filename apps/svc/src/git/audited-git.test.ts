@@ -18,24 +18,29 @@ const TARGET = {
   upstreamPath: "/acme/widgets.git/git-upload-pack",
 } as const satisfies Target;
 
-/** The audit record of a fetch whose client leaves before the end of the response. */
-async function recordOf(respond: (context: RequestContext) => void): Promise<AuditEvent | undefined> {
-  const { promise: recorded, resolve } = Promise.withResolvers<AuditEvent>();
+/** The audit record of a request, a fetch by default, whose client leaves before the end of the response. */
+async function recordOf(
+  respond: (context: RequestContext) => void,
+  target: Extract<Target, { kind: "repository" }> = TARGET,
+): Promise<AuditEvent | undefined> {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const events: AuditEvent[] = [];
   const git: GitHandler = { handle: async (context) => respond(context) };
-  const audited = new AuditedGit(git, { record: resolve });
+  const audited = new AuditedGit(git, { record: (event) => void events.push(event) });
   const metrics = new Metrics({ version: "0", processMetrics: false });
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     Object.assign(request, { method: "POST" });
     const facts = { remoteAddress: "192.0.2.1", expectsContinue: false, ownToken: () => false };
-    void audited.handle(new RequestContext(request, response, metrics, facts), TARGET, "management");
+    response.once("close", () => setImmediate(resolve));
+    void audited.handle(new RequestContext(request, response, metrics, facts), target, "management");
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const asking = get(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
   asking.on("error", () => undefined);
   asking.on("response", (found) => found.on("error", () => undefined).on("data", () => asking.destroy()));
-  const event = await recorded;
+  await over;
   server.close();
-  return event;
+  return events[0];
 }
 
 describe("the audit of git", () => {
@@ -59,5 +64,16 @@ describe("the audit of git", () => {
       context.response.end("busy");
     });
     assert.deepEqual([event?.action, event?.outcome], ["git.fetch", "failed"]);
+  });
+
+  it("a request for a seed is recorded, except for one that is not made yet", async () => {
+    const target = { ...TARGET, tail: { kind: "seed" } } as const;
+    const answer = (status: number, outcome: "miss" | "rejected") => (context: RequestContext) => {
+      context.concludeCache(outcome);
+      context.response.writeHead(status).end("no");
+    };
+    assert.equal(await recordOf(answer(404, "miss"), target), undefined);
+    const event = await recordOf(answer(404, "rejected"), target);
+    assert.deepEqual([event?.action, event?.outcome], ["git.seed", "denied"]);
   });
 });

@@ -94,7 +94,7 @@ export class SeedCommand {
     const { context, target } = request;
     const { tail } = target;
     const answer = this.#parts.strict
-      ? notFound("Seeds are off, because cache.strict_lsrefs is on")
+      ? noSeed("Seeds are off, because cache.strict_lsrefs is on")
       : tail.kind === "seed_file"
         ? await this.#file(request, tail)
         : await this.find(request, "sha1");
@@ -147,12 +147,12 @@ export class SeedCommand {
     const permitted = await this.#permitted(given, format);
     if ("kind" in permitted) return permitted;
     const { request } = permitted;
-    if (extension === "bundle" && !request.policy.bundles) return notFound(NO_BUNDLES);
+    if (extension === "bundle" && !request.policy.bundles) return noSeed(NO_BUNDLES);
     let { sentAt } = permitted;
     const repository = this.#repositoryOf(request);
     const seeds = await this.#parts.seeds();
     const seed = (await seeds.list(repository)).find(({ name }) => name === pack);
-    if (seed === undefined) return notFound("There is no seed with this file. Ask for the seed again");
+    if (seed === undefined) return noSeed("There is no seed with this file. Ask for the seed again");
     if (!(await seeds.isShownRecently(repository, seed))) {
       const survey = await this.#survey(request, format);
       if ("kind" in survey) return survey;
@@ -166,7 +166,7 @@ export class SeedCommand {
     if (confirmed.kind === "refused") return this.#refused(confirmed);
     const file = await seeds.open(repository, seed, extension === "bundle" ? "pack" : extension);
     return file === undefined
-      ? notFound("The file of the seed is gone. Ask for the seed again")
+      ? noSeed("The file of the seed is gone. Ask for the seed again")
       : { kind: "file", seed, extension, file };
   }
 
@@ -179,7 +179,7 @@ export class SeedCommand {
     if (policy?.enabled !== true) {
       // The code host is asked all the same: a caller without access must not learn that it is not listed.
       const survey = await this.#survey(given, format);
-      return "kind" in survey ? survey : notFound(NOT_CACHED);
+      return "kind" in survey ? survey : notCached();
     }
     const askedAt = performance.now();
     const { access } = this.#parts;
@@ -197,7 +197,7 @@ export class SeedCommand {
     }
     given.context.stage("gate", askedAt);
     if (decision.kind === "refused") return this.#refused(decision);
-    if (!policy.seed) return notFound(SWITCHED_OFF);
+    if (!policy.seed) return noSeed(SWITCHED_OFF);
     return { request: { ...given, policy, authorization }, sentAt: decision.sentAt };
   }
 
@@ -213,11 +213,11 @@ export class SeedCommand {
       timeoutSeconds: MAX_WAIT_SECONDS,
     });
     if (refs.kind === "refused") return this.#refused(refs);
-    if (policy?.enabled !== true) return notFound(NOT_CACHED);
-    if (!policy.seed) return notFound(SWITCHED_OFF);
+    if (policy?.enabled !== true) return notCached();
+    if (!policy.seed) return noSeed(SWITCHED_OFF);
     const request = { ...given, policy, authorization };
     const { body, sentAt } = refs;
-    if (body === undefined) return notFound("The code host shows too many refs for a seed");
+    if (body === undefined) return noSeed("The code host shows too many refs for a seed");
     // The client asked for the refs, as git does before a fetch. Its requests for files need not ask again immediately.
     await access.recordAuthorization(request, sentAt, SURVEY_PREFIXES, body);
     return { request, format, shown: shownTips(decodeLsRefsResponse(body)), sentAt };
@@ -329,13 +329,17 @@ const NO_BUNDLES = "Bundles of this repository are switched off";
 
 const SWITCHED_OFF = "Seeds of this repository are switched off";
 
-function notFound(detail: string): SeedAnswer {
-  return { kind: "problem", outcome: "rejected", problem: { code: "not_found", detail } };
+function notCached(): SeedAnswer {
+  return { kind: "problem", outcome: "rejected", problem: { code: "not_found", detail: NOT_CACHED } };
+}
+
+function noSeed(detail: string): SeedAnswer {
+  return { kind: "problem", outcome: "rejected", problem: { code: "no_seed", detail } };
 }
 
 function later(detail: string): SeedAnswer {
   const headers = { "Retry-After": RETRY_AFTER_SECONDS };
-  return { kind: "problem", outcome: "miss", problem: { code: "not_found", detail, headers } };
+  return { kind: "problem", outcome: "miss", problem: { code: "no_seed", detail, headers } };
 }
 
 function notShown(): SeedAnswer {
