@@ -17,6 +17,7 @@ import {
 } from "@devplat/git-protocol";
 import { git, gitEnvironment, run, type Finished } from "@devplat/testkit";
 import { buildRepository, git as gitSync, temporaryFolder } from "../../test/git.test-kit.ts";
+import type { GitStoreError } from "../errors.ts";
 import { Repository } from "../repository/repository.ts";
 import { createGitHandler, toNodeListener, type GitHandlerOptions } from "./http.ts";
 
@@ -278,6 +279,24 @@ describe("createGitHandler", () => {
     } finally {
       await server.stop();
     }
+  });
+
+  it("tells the client and `onError` of a repository that it cannot read", async () => {
+    using copy = temporaryFolder();
+    gitSync(copy.path, ["clone", "-q", "--bare", source, "damaged.git"]);
+    const damaged = await Repository.open(join(copy.path, "damaged.git"));
+    const seen: unknown[] = [];
+    const asked = createGitHandler({ repository: () => damaged, onError: (error) => seen.push(error) });
+    for (const end of ["pack", "idx"]) {
+      writeFileSync(join(damaged.path, "objects/pack", `pack-${"0".repeat(40)}.${end}`), "damaged");
+    }
+    const response = await asked(post(fetchAll() as Buffer<ArrayBuffer>));
+    assert.match(await response.text(), /^....ERR upload-pack: the repository could not be read\n$/);
+    assert.equal((seen[0] as GitStoreError).code, "corrupt_index");
+    writeFileSync(join(damaged.path, "packed-refs"), "damaged\n");
+    assert.equal((await asked(post(fetchAll() as Buffer<ArrayBuffer>))).status, 500);
+    assert.equal((seen[1] as GitStoreError).code, "corrupt_repository");
+    damaged.close();
   });
 
   it("stops its work when the client goes away", async () => {

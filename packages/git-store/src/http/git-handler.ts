@@ -24,7 +24,8 @@ import { uploadPackV2Fetch } from "../serve/upload-pack.ts";
 import { finishInSlices } from "../slices.ts";
 import { decodeRequestV0, encodeAdvertisementV0, uploadPackV0, type RequestV0 } from "./protocol-v0.ts";
 import { HttpError, readBody } from "./request-body.ts";
-import { ServedRepository, type RefsNow } from "./served-repository.ts";
+import { headOid, refsNow, type RefsNow } from "./refs-now.ts";
+import { ServedRepository } from "./served-repository.ts";
 
 /** A repository and a service that a request asks for. */
 export interface GitAccess {
@@ -73,7 +74,7 @@ const NO_CACHE = {
  * Only what refs reach is served. Objects outside of packs (loose, or of alternates) are not read: a fetch that needs them fails
  * with an error that says what to do.
  *
- * The function never throws and never rejects.
+ * The function never rejects, unless `onError` throws.
  */
 export function createGitHandler(options: GitHandlerOptions): (request: Request) => Promise<Response> {
   return async (request) => {
@@ -82,7 +83,8 @@ export function createGitHandler(options: GitHandlerOptions): (request: Request)
     } catch (error) {
       if (error instanceof HttpError) return text(error.status, error.message, error.headers);
       if (error instanceof ProtocolError) return text(400, error.message);
-      options.onError?.(error, accessOf(request) ?? { repository: "", service: "git-upload-pack" });
+      const access = accessOf(request);
+      if (access !== undefined) options.onError?.(error, access);
       return text(500, "the repository could not be read");
     }
   };
@@ -101,12 +103,11 @@ async function respond(request: Request, options: GitHandlerOptions): Promise<Re
   const repository = await options.repository(access.repository, request);
   if (repository === undefined) throw new HttpError(404, "there is no such repository");
   const isV2 = requestedProtocolVersion(request.headers.get("git-protocol") ?? undefined) === 2;
-  const served = ServedRepository.of(repository);
   const { agent = "git-store" } = options;
   if (isAdvertisement) {
     const body = isV2
       ? advertisement(repository.format, agent)
-      : encodeAdvertisementV0(await served.refsNow(), repository.format, agent);
+      : encodeAdvertisementV0(await refsNow(repository), repository.format, agent);
     return new Response(body, {
       headers: { ...NO_CACHE, "content-type": "application/x-git-upload-pack-advertisement" },
     });
@@ -116,10 +117,15 @@ async function respond(request: Request, options: GitHandlerOptions): Promise<Re
   const bytes = await readBody(request, options.maxRequestBytes ?? DEFAULT_REQUEST_BYTES);
   const stop = new AbortController();
   const signal = AbortSignal.any([request.signal, stop.signal]);
-  const running: Running = { signal, onError: (error) => options.onError?.(error, access) };
+  const serving: Serving = {
+    repository,
+    now: await refsNow(repository),
+    signal,
+    onError: (error) => options.onError?.(error, access),
+  };
   const chunks = isV2
-    ? respondAll(served, await commandsOf(bytes, signal), running)
-    : respondV0(served, decodeRequestV0(bytes, repository.format), running);
+    ? respondAll(serving, await commandsOf(bytes, signal))
+    : respondV0(serving, decodeRequestV0(bytes, repository.format));
   return new Response(streamOf(chunks, stop), {
     headers: { ...NO_CACHE, "content-type": UPLOAD_PACK_RESULT },
   });
@@ -170,27 +176,30 @@ function advertisement(format: ObjectFormat, agent: string): Buffer {
   });
 }
 
-interface Running {
+/** One request to a repository, and its refs at that moment. */
+interface Serving {
+  readonly repository: Repository;
+  readonly now: RefsNow;
   readonly signal: AbortSignal;
   readonly onError: (error: unknown) => void;
 }
 
 async function* respondAll(
-  served: ServedRepository,
+  serving: Serving,
   commands: readonly CommandRequest[],
-  running: Running,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  const { now } = serving;
+  const { format } = serving.repository;
   for (const command of commands) {
-    const format = requestObjectFormat(command);
-    if (format !== served.repository.format) {
-      yield encodeErrorLine(formatMismatch(served.repository.format));
+    if (requestObjectFormat(command) !== format) {
+      yield encodeErrorLine(`this repository uses ${format}; the request must say object-format=${format}`);
       return;
     }
-    const now = await served.refsNow();
     if (command.command === "ls-refs") {
       yield lsRefsResponse(decodeLsRefsRequest(command), now.refs, now.head);
     } else if (command.command === "fetch") {
-      yield* respondFetch(served, decodeFetchRequest(command, served.repository.format), now, running);
+      const request = decodeFetchRequest(command, format);
+      yield* respondFetch(serving, request, (graph, context) => uploadPackV2Fetch(graph, request, context));
     } else {
       yield encodeErrorLine(`upload-pack: the command ${JSON.stringify(command.command)} is not known`);
       return;
@@ -199,28 +208,22 @@ async function* respondAll(
 }
 
 async function* respondV0(
-  served: ServedRepository,
+  serving: Serving,
   request: RequestV0 | undefined,
-  running: Running,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   if (request === undefined) return;
-  const now = await served.refsNow();
-  yield* respondFetch(served, request.fetch, now, running, (graph, context) =>
-    uploadPackV0(graph, request, context),
-  );
+  yield* respondFetch(serving, request.fetch, (graph, context) => uploadPackV0(graph, request, context));
 }
 
 async function* respondFetch(
-  served: ServedRepository,
+  { repository, now, signal, onError }: Serving,
   request: FetchRequest,
-  now: RefsNow,
-  { signal, onError }: Running,
-  uploadPack = (graph: ObjectGraph, context: FetchContext): AsyncGenerator<Uint8Array> =>
-    uploadPackV2Fetch(graph, request, context),
+  uploadPack: (graph: ObjectGraph, context: FetchContext) => AsyncGenerator<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const graph = await served.graph(now.refs);
+  let graph: ObjectGraph | undefined;
   let isBegun = false;
   try {
+    graph = await ServedRepository.of(repository).graph(now.refs);
     const why = await whyRefused(graph, request, now, signal);
     if (why !== undefined) {
       yield encodeErrorLine(`upload-pack: ${why}`);
@@ -237,7 +240,7 @@ async function* respondFetch(
     const message = isAsked ? error.message : "upload-pack: the repository could not be read";
     yield isBegun ? encodeSideBandError(message) : encodeErrorLine(message);
   } finally {
-    graph.release();
+    graph?.release();
   }
 }
 
@@ -267,14 +270,6 @@ async function whyRefused(
   const visible = await ReachableSet.of(graph, tips.keys(), { signal });
   const hidden = others.find((oid) => !visible.has(oid));
   return hidden === undefined ? undefined : `not our ref ${hidden}`;
-}
-
-function headOid({ refs, head }: RefsNow): string | undefined {
-  return "oid" in head ? head.oid : refs.get(head.ref)?.oid;
-}
-
-function formatMismatch(format: ObjectFormat): string {
-  return `this repository uses ${format}; the request must say object-format=${format}`;
 }
 
 /** The chunks as a stream that pulls the next one only when the client has room for it. */

@@ -16,8 +16,10 @@ import { GitStoreError } from "../errors.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import type { FetchContext } from "../serve/fetch-context.ts";
 import { negotiate } from "../serve/negotiate.ts";
-import { uploadPackV2Fetch } from "../serve/upload-pack.ts";
-import type { RefsNow } from "./served-repository.ts";
+import { shallowHistory } from "../serve/shallow-history.ts";
+import { uploadPackV2Fetch, whyNotServableSteps } from "../serve/upload-pack.ts";
+import { finishInSlices } from "../slices.ts";
+import { headOid, type RefsNow } from "./refs-now.ts";
 
 /** Flags of a v0 request and the arguments of v2 that they become. `side-band-64k` is how v2 always sends. */
 const FLAGS: ReadonlySet<string> = new Set([
@@ -32,11 +34,12 @@ const CAPABILITIES =
   "deepen-relative allow-tip-sha1-in-want allow-reachable-sha1-in-want filter";
 
 /** The advertisement of refs (gitprotocol-http, "Smart Server Response"). */
-export function encodeAdvertisementV0({ refs, head }: RefsNow, format: ObjectFormat, agent: string): Buffer {
+export function encodeAdvertisementV0(now: RefsNow, format: ObjectFormat, agent: string): Buffer {
+  const { refs, head } = now;
   const symref = "ref" in head && refs.has(head.ref) ? ` symref=HEAD:${head.ref}` : "";
   const capabilities = `${CAPABILITIES}${symref} object-format=${format} agent=${agent}`;
-  const headOid = "oid" in head ? head.oid : refs.get(head.ref)?.oid;
-  const lines = headOid === undefined ? [] : [`${headOid} HEAD`];
+  const target = headOid(now);
+  const lines = target === undefined ? [] : [`${target} HEAD`];
   const names = [...refs.keys()].toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   for (const name of names) {
     const { oid, peeled } = refs.get(name)!;
@@ -116,31 +119,37 @@ export async function* uploadPackV0(
   { fetch, capabilities, deepens, negotiates }: RequestV0,
   context: FetchContext,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const acknowledged = acknowledge(graph, fetch, capabilities);
-  const request = { ...fetch, done: true };
-  let isFirst = true;
-  for await (const chunk of uploadPackV2Fetch(graph, request, context)) {
-    if (!isFirst) {
-      yield chunk;
-      continue;
-    }
-    isFirst = false;
-    if (deepens) yield Buffer.concat([...shallowLines(chunk), FLUSH_PKT]);
-    if (!negotiates) return;
-    yield acknowledged.lines;
-    if (!acknowledged.sendsPack) return;
+  const { signal } = context;
+  const why = await finishInSlices(whyNotServableSteps(graph, fetch, context), signal);
+  if (why !== undefined) throw new GitStoreError("unservable", `serve a fetch: ${why}`);
+  const wants = fetch.wants.map((oid) => graph.numbers.numberOfOid(oid));
+  if (deepens) {
+    const { shallow, unshallow } = await shallowHistory(graph, fetch, wants, context);
+    yield Buffer.concat([
+      ...shallow.map((number) => encodePktLine(`shallow ${graph.numbers.oidOf(number)}\n`)),
+      ...unshallow.map((number) => encodePktLine(`unshallow ${graph.numbers.oidOf(number)}\n`)),
+      FLUSH_PKT,
+    ]);
   }
+  if (!negotiates) return;
+  const { lines, sendsPack } = acknowledge(graph, fetch, wants, capabilities);
+  yield lines;
+  if (!sendsPack) return;
+  const response = uploadPackV2Fetch(graph, { ...fetch, done: true }, context);
+  // Its first chunk has the sections of v2 before the pack.
+  await response.next();
+  yield* response;
 }
 
 /** The acknowledgments (git: upload-pack.c, get_common_commits), and whether the pack follows them. */
 function acknowledge(
   graph: ObjectGraph,
-  { wants, haves, done }: FetchRequest,
+  { haves, done }: FetchRequest,
+  wants: readonly number[],
   capabilities: ReadonlySet<string>,
 ): { readonly lines: Buffer; readonly sendsPack: boolean } {
   const isDetailed = capabilities.has("multi_ack_detailed");
-  const numbers = wants.map((oid) => graph.numbers.numberOfOid(oid)).filter((number) => number >= 0);
-  const { common, ready } = negotiate(graph, numbers, haves);
+  const { common, ready } = negotiate(graph, wants, haves);
   const last = common.at(-1);
   const lines: string[] = [];
   if (isDetailed) lines.push(...common.map((oid) => `ACK ${oid} common`));
@@ -154,18 +163,4 @@ function acknowledge(
     lines: Buffer.concat(lines.map((line) => encodePktLine(`${line}\n`))),
     sendsPack: done || endsNow,
   };
-}
-
-/** The lines about shallow commits at the beginning of a v2 response. */
-function shallowLines(beginning: Buffer): Buffer[] {
-  const reader = new PktLineReader();
-  reader.push(beginning);
-  const lines: Buffer[] = [];
-  for (let next = reader.next(); next.state === "complete"; next = reader.next()) {
-    if (next.line.kind !== "data") continue;
-    const text = lineText(next.line.payload);
-    if (text === "packfile") return lines;
-    if (/^(?:un)?shallow /u.test(text)) lines.push(encodePktLine(`${text}\n`));
-  }
-  throw new GitStoreError("unservable", "serve a fetch: the response has no pack");
 }

@@ -60,17 +60,17 @@ export class CheckedSha1 {
    */
   digestInto(target: Uint8Array, start: number): void {
     const memory = this.#memory;
-    const length = this.#length;
-    // The padding of FIPS 180-4, section 5.1.1.
-    const padded = Math.ceil((this.#waiting + 9) / BLOCK_BYTES) * BLOCK_BYTES;
-    if (padded > MAX_BYTES) this.#run(Math.floor(this.#waiting / BLOCK_BYTES));
-    const end = LAYOUT.input + Math.ceil((this.#waiting + 9) / BLOCK_BYTES) * BLOCK_BYTES;
-    memory[LAYOUT.input + this.#waiting] = 0x80;
-    memory.fill(0, LAYOUT.input + this.#waiting + 1, end - 8);
-    memory.writeUInt32BE(Math.floor(length / 2 ** 29), end - 8);
-    memory.writeUInt32BE((length * 8) >>> 0, end - 4);
+    // The padding of FIPS 180-4, section 5.1.1: a byte, zeros, and the length in bits.
+    if (this.#waiting + 9 > MAX_BYTES) this.#run(Math.floor(this.#waiting / BLOCK_BYTES));
+    const blocks = Math.ceil((this.#waiting + 9) / BLOCK_BYTES);
+    const padding = LAYOUT.input + this.#waiting;
+    const end = LAYOUT.input + blocks * BLOCK_BYTES;
+    memory[padding] = 0x80;
+    memory.fill(0, padding + 1, end - 8);
+    memory.writeUInt32BE(Math.floor(this.#length / 2 ** 29), end - 8);
+    memory.writeUInt32BE((this.#length * 8) >>> 0, end - 4);
     this.#waiting = 0;
-    this.#run((end - LAYOUT.input) / BLOCK_BYTES);
+    this.#run(blocks);
     for (let index = 0; index < DIGEST_BYTES; index++) {
       target[start + index] = this.#chain[index >> 2]! >>> (24 - 8 * (index & 3));
     }
