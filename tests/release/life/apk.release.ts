@@ -70,8 +70,9 @@ for (const name of ["svc", "agent"] as const) {
       await writeFile(join(root, "etc/passwd"), `root:x:0:0::/:/bin/sh\n${USER}`);
       await writeFile(join(root, "etc/group"), "root:x:0:\nsvc:x:990:\n");
       const script = async (kind: string, ...versions: readonly string[]): Promise<string> => {
-        const [path] = (await readdir(scripts)).filter(
-          (each) => each.includes(`${name}-`) && each.endsWith(kind),
+        // Their names have the checksum of the package in base64, which can contain a slash.
+        const [path] = (await readdir(scripts, { recursive: true })).filter(
+          (each) => each.startsWith(`${name}-`) && each.endsWith(kind),
         );
         assert.ok(path !== undefined, kind);
         await rename(join(scripts, path), join(root, "script"));
