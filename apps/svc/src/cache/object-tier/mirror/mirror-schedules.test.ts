@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createReadStream } from "node:fs";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { git, loopSeconds, run, tempFolder, testSeed } from "@devplat/testkit";
@@ -195,7 +195,12 @@ class Actor {
 async function assertComplete(path: string, message: string): Promise<void> {
   const fsck = await run("git", ["-C", path, "fsck", "--full", "--strict", "--no-dangling"]);
   const complaints = `${fsck.stderr}${fsck.stdout}`.split("\n").filter((line) => !line.startsWith("notice:"));
-  assert.equal(`${fsck.code} ${complaints.join("\n")}`, "0 ", message);
+  if (fsck.code !== 0 || complaints.join("") !== "") {
+    const files = (await readdir(path, { recursive: true })).toSorted();
+    assert.fail(
+      `${message}: git fsck ended with ${fsck.code}:\n${complaints.join("\n")}\nFiles:\n${files.join("\n")}`,
+    );
+  }
   await git(["-C", path, "rev-list", "--objects", "--quiet", "--all"]);
 }
 
