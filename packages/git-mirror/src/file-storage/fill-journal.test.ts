@@ -38,6 +38,17 @@ describe("FillJournal", () => {
     assert.equal(await journal.isOpen(), false);
   });
 
+  it("undo removes the commit-graph before the packs whose commits it may name", async () => {
+    const journal = new FillJournal(folder);
+    await journal.begin([]);
+    await writeFile(join(folder, "objects", "info", "commit-graph"), "");
+    // A folder cannot be removed like a file, so undo ends there.
+    await mkdir(join(folder, "objects", "pack", `${name("b")}.idx`));
+    await assert.rejects(journal.undo());
+    assert.deepEqual(await readdir(join(folder, "objects", "info")), []);
+    assert.equal(await journal.isOpen(), true);
+  });
+
   it("undo after end, or without begin, removes nothing", async () => {
     const journal = new FillJournal(folder);
     await put("a");

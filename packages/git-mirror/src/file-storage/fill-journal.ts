@@ -46,12 +46,12 @@ export class FillJournal {
       const name = /^(pack-[0-9a-f]+)\./.exec(file)?.[1];
       return name !== undefined && !known.has(name);
     });
+    // It may name commits of these packs. The next fill writes it again. First: after a crash, no pack may be left to remove.
+    if (files.length > 0) await unlink(join(this.#repository, COMMIT_GRAPH)).catch(() => undefined);
     // The index first: without it the other files are ignored.
     for (const file of files.toSorted((a, b) => Number(b.endsWith(".idx")) - Number(a.endsWith(".idx")))) {
       await unlink(join(folder, file));
     }
-    // It may name removed commits. The next fill writes it again.
-    if (files.length > 0) await unlink(join(this.#repository, COMMIT_GRAPH)).catch(() => undefined);
     await this.end();
   }
 
