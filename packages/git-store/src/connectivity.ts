@@ -1,9 +1,13 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { parseCommit } from "./commit.ts";
 import { GitStoreError } from "./errors.ts";
 import type { ObjectDatabase } from "./object-database.ts";
 import { COMMIT, oidBytes, TAG, TREE } from "./object-format.ts";
 import { compareBytes, hexAt, parseOid, type Oid } from "./oid.ts";
 import type { Pack } from "./pack/pack.ts";
+import { decodeCommitGraph } from "./reachability/commit-graph-file.ts";
+import { READ_FLAGS } from "./read-file.ts";
 import { sliceDone } from "./slices.ts";
 import { parseTag } from "./tag.ts";
 import { TreeCursor } from "./tree.ts";
@@ -91,6 +95,23 @@ export function checkPresent(database: ObjectDatabase, oids: Iterable<Oid>): voi
   for (const oid of oids) {
     if (!database.hasBytes(parseOid(database.format, oid), 0)) throw missing(oid, undefined);
   }
+}
+
+/**
+ * Whether the store has all commits that the commit-graph file names. Stock git reports others. A file that is missing names none.
+ *
+ * @throws {GitStoreError} if the file is damaged; a system error
+ */
+export function hasCommitsOfGraph(database: ObjectDatabase): boolean {
+  const path = join(database.folder, "info", "commit-graph");
+  if (!existsSync(path)) return true;
+  const { oids, count } = decodeCommitGraph(readFileSync(path, { flag: READ_FLAGS }), database.format);
+  const bytes = Buffer.from(oids.buffer, oids.byteOffset, oids.length);
+  for (let at = 0; at < count; at++) {
+    if (at % CHECK_INTERVAL === 0) sliceDone();
+    if (!database.hasBytes(bytes, at * oidBytes(database.format))) return false;
+  }
+  return true;
 }
 
 /** A direct-mapped set of ids. It is exact, and forgets an id when another id takes its slot. */

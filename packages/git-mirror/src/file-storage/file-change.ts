@@ -70,6 +70,7 @@ export class FileChange implements StorageChange {
     const retainedRefs = new RetainedRefs(repository.path);
     await retainedRefs.merge(retained);
     await retainedRefs.add(oidsToRetain(this.refs, refs), clock.now());
+    if (this.#hasNewGraph) await this.#checkNewGraph(removed);
     // The journal ends before refs are written: packs that refs name must not be removed. After a crash between the two,
     // the objects have no refs.
     if (isFill) await journal.end();
@@ -92,9 +93,20 @@ export class FileChange implements StorageChange {
     }
   }
 
+  /**
+   * Removes an adopted commit-graph that names missing commits, which stock git reports. It has all commits of the mirror that
+   * wrote it, and another mirror may have dropped some of them since.
+   */
+  async #checkNewGraph(without: readonly string[]): Promise<void> {
+    const { repository, threads } = this.#parts;
+    const objects = repository.objects.shared();
+    if (await threads.checks.run({ kind: "commit_graph", objects, without })) return;
+    await repository.removeCommitGraph();
+  }
+
   async #removePacks(names: readonly string[], refs: ReadonlyMap<string, Ref>): Promise<void> {
     const { repository } = this.#parts;
-    // It may name commits of the removed packs, which stock git reports. One that was adopted names none.
+    // It may name commits of the removed packs, which stock git reports. One that was adopted is checked.
     if (!this.#hasNewGraph) await repository.removeCommitGraph();
     for (const name of names) await repository.removePack(name);
     // Processes that have the repository open read its packs again when this file changes.

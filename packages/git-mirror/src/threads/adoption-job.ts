@@ -23,8 +23,8 @@ const CACHE_BYTES = 8 * 1024 * 1024;
 const MEMORY = { pageCacheBytes: CACHE_BYTES, baseCacheBytes: CACHE_BYTES };
 
 export function checkAdoption({ objects, complete, without }: AdoptionJob): AdoptionReport {
-  const base = attach(objects, (name) => complete.includes(name));
-  const all = attach(objects, (name) => !without.includes(name));
+  const base = attachPacks(objects, (name) => complete.includes(name));
+  const all = attachPacks(objects, (name) => !without.includes(name));
   try {
     const others = all.packs.filter(({ name }) => !complete.includes(name));
     const redundant = others.filter((pack) => isIn(base, pack));
@@ -36,7 +36,8 @@ export function checkAdoption({ objects, complete, without }: AdoptionJob): Adop
   }
 }
 
-function attach(objects: SharedDatabase, isWanted: (name: string) => boolean): ObjectDatabase {
+/** Opens those packs of a database that are wanted by their names. */
+export function attachPacks(objects: SharedDatabase, isWanted: (name: string) => boolean): ObjectDatabase {
   const packs = objects.packs.filter(({ path }) => isWanted(nameOf(path)));
   return ObjectDatabase.attach({ ...objects, packs }, MEMORY);
 }

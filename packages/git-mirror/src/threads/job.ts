@@ -2,6 +2,7 @@ import type { PreparedRepack } from "@devplat/git-store";
 import type { PreparedSeed } from "@devplat/git-store/seed";
 import type { AdoptionJob, AdoptionReport } from "./adoption-job.ts";
 import type { ChecksumJob } from "./checksum-job.ts";
+import type { CommitGraphJob } from "./commit-graph-job.ts";
 import type { ConnectivityJob } from "./connectivity-job.ts";
 import type { DamageJob, DamageReport } from "./damage-job.ts";
 import type { RepackJob } from "./repack-job.ts";
@@ -17,7 +18,8 @@ export type Job =
   | SeedJob
   | SeedCheckJob
   | DamageJob
-  | AdoptionJob;
+  | AdoptionJob
+  | CommitGraphJob;
 
 export interface JobResults {
   readonly connectivity: void;
@@ -27,6 +29,7 @@ export interface JobResults {
   readonly seed_check: SoundSeedFiles;
   readonly damage: DamageReport;
   readonly adoption: AdoptionReport;
+  readonly commit_graph: boolean;
 }
 
 /** Runs jobs, one after another. */

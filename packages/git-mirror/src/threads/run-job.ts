@@ -1,5 +1,6 @@
 import { checkAdoption } from "./adoption-job.ts";
 import { compareChecksums } from "./checksum-job.ts";
+import { checkCommitGraph } from "./commit-graph-job.ts";
 import { checkConnectivity } from "./connectivity-job.ts";
 import { findDamage } from "./damage-job.ts";
 import type { Job, JobResults } from "./job.ts";
@@ -22,6 +23,8 @@ export async function runJob(job: Job): Promise<JobResults[Job["kind"]]> {
       return await checkSeedFiles(job);
     case "adoption":
       return checkAdoption(job);
+    case "commit_graph":
+      return checkCommitGraph(job);
     case "damage":
       return await findDamage(job);
   }

@@ -51,12 +51,13 @@ describe("MirrorSync", () => {
     return instance;
   };
   /** Fills a mirror from the commit that it has to another one. */
-  const fill = async ({ mirror }: TestInstance, from: number | undefined, to: number): Promise<void> => {
+  const fill = async (instance: TestInstance, from: number | undefined, to: number): Promise<void> =>
+    fillWith(instance, from === undefined ? "" : `^${oids[from]}`, oids[to]!);
+  const fillWith = async ({ mirror }: TestInstance, without: string, oid: string): Promise<void> => {
     const file = join(folder.path, `${count++}.pack`);
-    const revisions = from === undefined ? oids[to] : `${oids[to]} ^${oids[from]}`;
+    const revisions = `${oid} ${without}`;
     const script = `printf '%s\\n' ${revisions} | git -C ${source} pack-objects --revs --thin --stdout -q > ${file}`;
     assert.equal((await run("sh", ["-c", script])).code, 0);
-    const oid = oids[to]!;
     const shown = [{ name: MAIN, oid }];
     await mirror.receive({
       open: () => Promise.resolve(createReadStream(file)),
@@ -64,6 +65,21 @@ describe("MirrorSync", () => {
       wants: [oid],
       shown,
     });
+  };
+  /** The code host of an instance shows that the branch was reset, and then the instance drops the other commits. */
+  const dropCommits = async ({ mirror }: TestInstance, oid: string): Promise<void> => {
+    await using staging = await mirror.sharing.stage("sha1");
+    await mirror.sharing.adopt({
+      format: "sha1",
+      folder: staging,
+      packs: [],
+      shared: new Set(),
+      replaced: new Set(),
+      refs: () => new Map([[MAIN, { name: MAIN, oid }]]),
+      retained: [],
+    });
+    const { dropped } = await mirror.repack({ pruneAfterMs: 0, minPacks: 2 });
+    assert.ok(dropped > 0);
   };
   const packs = async ({ path }: TestInstance): Promise<string[]> =>
     (await readdir(join(path, "objects", "pack"))).filter((file) => file.endsWith(".pack")).toSorted();
@@ -133,21 +149,7 @@ describe("MirrorSync", () => {
     await a.sync.push(ID, signal);
     const b = open();
     await b.sync.pull(ID, { signal });
-    // The code host of a shows that the branch was reset, and then a drops the other commits.
-    const oid = oids[0]!;
-    const { sharing } = a.mirror;
-    await using staging = await sharing.stage("sha1");
-    await sharing.adopt({
-      format: "sha1",
-      folder: staging,
-      packs: [],
-      shared: new Set(),
-      replaced: new Set(),
-      refs: () => new Map([[MAIN, { name: MAIN, oid }]]),
-      retained: [],
-    });
-    const { dropped } = await a.mirror.repack({ pruneAfterMs: 0, minPacks: 2 });
-    assert.ok(dropped > 0);
+    await dropCommits(a, oids[0]!);
     // At the same time b adds a commit on top of the dropped ones.
     await fill(b, 3, 4);
     await b.sync.push(ID, signal);
@@ -157,6 +159,28 @@ describe("MirrorSync", () => {
     for (const each of oids) await git(["-C", c.path, "cat-file", "-e", each]);
     const fsck = await run("git", ["-C", c.path, "fsck", "--full", "--strict", "--no-dangling"]);
     assert.equal(`${fsck.code} ${fsck.stderr}`, "0 ");
+  });
+
+  it("a commit-graph that names dropped commits is not adopted with a pack", async () => {
+    const a = open({ pruneAfterMs: 0 });
+    await fill(a, undefined, 3);
+    await a.sync.push(ID, signal);
+    const tree = await git(["-C", source, "rev-parse", `${oids[0]}^{tree}`]);
+    const who = ["-c", "user.name=A", "-c", "user.email=a@example.com"];
+    const other = await git(["-C", source, ...who, "commit-tree", "-m", "other", "-p", oids[0]!, tree]);
+    // The first pack of b gets bitmaps, and is shared with the commit-graph that b adopted from a.
+    const b = open({ shown: () => [{ name: MAIN, oid: other }] });
+    await fillWith(b, "", other);
+    await b.sync.pull(ID, { signal });
+    await dropCommits(a, oids[0]!);
+    await b.sync.push(ID, signal);
+    assert.equal(bucket.manifests.at(-1)!.packs.filter(({ files }) => files.graph !== undefined).length, 2);
+    await a.sync.push(ID, signal);
+    await assertAt(a, 0);
+    const c = open();
+    await c.sync.pull(ID, { signal });
+    await assertAt(c, 0);
+    await assert.rejects(git(["-C", c.path, "cat-file", "-e", oids[3]!]));
   });
 
   it("two instances that fetched the same pack on their own share one of them", async () => {
