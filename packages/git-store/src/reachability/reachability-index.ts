@@ -186,15 +186,19 @@ export class ReachabilityIndex {
     return (position) => pack !== undefined && hasBit(walked, numberAt(pack, position));
   }
 
-  /** Writes the index files, each to a temporary file that is then renamed. */
-  async persist(): Promise<void> {
+  /**
+   * Writes the index files, each to a temporary file that is then renamed.
+   *
+   * @param newGraphPath gets the commit-graph if a new one is worth writing. Default: the file of the repository
+   */
+  async persist(newGraphPath?: string): Promise<void> {
     const graph = this.acquire();
     try {
       const first = graph.numbers.packs[0]?.pack;
       if (first === undefined) return;
       const graphPath = commitGraphPath(first.path);
       if (graph.commits.parsed > COMMITS_WORTH_WRITING || !existsSync(graphPath)) {
-        await replaceFile(graphPath, encodeCommitGraph(graph.commits.toTable()));
+        await replaceFile(newGraphPath ?? graphPath, encodeCommitGraph(graph.commits.toTable()));
       }
       for (const layer of graph.bitmaps.unsaved) {
         graph.bitmaps.unsaved.delete(layer);

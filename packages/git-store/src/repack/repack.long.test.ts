@@ -87,6 +87,26 @@ test("a repack writes bitmaps for the tips, so that later requests need no walk"
   repository.close();
 });
 
+test("a repack brings no commit-graph that names commits of a removed pack", async () => {
+  for (const isRemoved of [false, true]) {
+    using folder = temporaryFolder();
+    const origin = buildRepository(folder.path);
+    const path = join(folder.path, "store.git");
+    const repository = await grow(origin, path, ["main~10", "main~2", "main~1", "main"]);
+    const hasGraph = (): boolean => existsSync(join(path, "objects/info/commit-graph"));
+    await repository.removeCommitGraph();
+    const tips = [idOf(origin, "main")];
+    const prepared = await prepareRepack(path, repository.objects, { tips });
+    assert.ok(prepared !== undefined && prepared.kept.length > 0);
+    assert.equal(hasGraph(), false, "nothing changes before it is published");
+    if (isRemoved) for (const name of prepared.kept) await repository.removePack(name);
+    assert.equal(await publishRepack(path, prepared), true);
+    assert.equal(hasGraph(), !isRemoved);
+    if (!isRemoved) git(path, ["commit-graph", "verify"]);
+    repository.close();
+  }
+});
+
 test("with keep, one pack remains that contains only reachable objects", async () => {
   using folder = temporaryFolder();
   const origin = buildRepository(folder.path);

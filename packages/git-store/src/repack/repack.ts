@@ -99,7 +99,7 @@ export async function prepareRepack(
     for (const part of ["pack", "info"]) await mkdir(join(folder, part), { recursive: true });
     const copy = { source, send, count, folder: join(folder, "pack"), signal: options.signal };
     const indexed = await indexCopy(await copiedBytes(copy), copy, async (pack) =>
-      writeIndexes(objects, packs.slice(0, keptCount), pack, options),
+      writeIndexes(folder, objects, packs.slice(0, keptCount), pack, options),
     );
     const names = (list: readonly Pack[]): string[] => list.map(({ name }) => name);
     return {
@@ -136,7 +136,8 @@ export async function publishRepack(
 ): Promise<boolean> {
   const target = join(path, "objects", "pack");
   const { name, folder } = prepared;
-  if (!prepared.replaces.every((replaced) => existsSync(join(target, `${replaced}.idx`)))) {
+  const isHere = (pack: string): boolean => existsSync(join(target, `${pack}.idx`));
+  if (!prepared.replaces.every(isHere)) {
     await discardRepack(prepared);
     return false;
   }
@@ -148,9 +149,9 @@ export async function publishRepack(
   await move(`${name}.idx`);
   const time = new Date(prepared.modifiedMs);
   await utimes(join(target, `${name}.pack`), time, time);
-  const graph = join(folder, "info", "commit-graph");
+  const graph = commitGraphIn(folder);
   const graphTarget = join(path, "objects", "info", "commit-graph");
-  if (existsSync(graph)) await rename(graph, graphTarget);
+  if (existsSync(graph) && prepared.kept.every(isHere)) await rename(graph, graphTarget);
   else if (prepared.dropped > 0) await rm(graphTarget, { force: true });
   await syncFolder(target);
   await beforeRemoval();
@@ -158,6 +159,11 @@ export async function publishRepack(
   await syncFolder(target);
   await rm(folder, { recursive: true, force: true });
   return true;
+}
+
+/** The commit-graph of a merged pack in its temporary folder. */
+function commitGraphIn(folder: string): string {
+  return join(folder, "info", "commit-graph");
 }
 
 /** Removes a merged pack that will not be published. */
@@ -222,8 +228,12 @@ function distinct({ packs }: ObjectNumbers): number {
   return count;
 }
 
-/** Writes bitmaps and commit-graph for the store as it will be after publishing. */
+/**
+ * Writes bitmaps and commit-graph for the store as it will be after publishing. The commit-graph goes into the temporary folder:
+ * kept packs may be removed from the store before publishing, and then it names missing commits.
+ */
 async function writeIndexes(
+  folder: string,
   objects: ObjectDatabase,
   kept: readonly Pack[],
   pack: Pack,
@@ -237,7 +247,7 @@ async function writeIndexes(
     const index = await ReachabilityIndex.openInSlices(future, memory, signal);
     try {
       await index.cover(tips, { history: true, ...(signal === undefined ? {} : { signal }) });
-      await index.persist();
+      await index.persist(commitGraphIn(folder));
     } finally {
       index.close();
     }
