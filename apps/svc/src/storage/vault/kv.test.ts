@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
-import type { VaultClient } from "@devplat/secret-store";
-import { startVault, type Vault } from "@devplat/testkit";
-import { rootClient } from "./kv.test-kit.ts";
+import { describe, it } from "node:test";
+import { useVaultClient } from "./kv.test-kit.ts";
 import { VaultKv, type Stored } from "./kv.ts";
 
 /** Another instance changes each document right after it was read here. */
@@ -24,28 +22,19 @@ class CountingKv extends VaultKv {
 }
 
 describe("VaultKv", () => {
-  let vault: Vault;
-  let client: VaultClient;
+  const client = useVaultClient();
   const place = { mount: "kv", prefix: "svc" };
-  before(async () => {
-    vault = await startVault();
-    client = rootClient(vault);
-  });
-  after(async () => {
-    await client?.close();
-    await vault?.stop();
-  });
 
   it("a record that others change each time is contention, not a database that is away", async () => {
     await assert.rejects(
-      new ContestedKv(client, place).change<string>("contested", () => "of this instance"),
+      new ContestedKv(client(), place).change<string>("contested", () => "of this instance"),
       { code: "database_contention", remedy: "retry" },
     );
-    assert.equal((await new VaultKv(client, place).read("contested"))?.value, "of another instance");
+    assert.equal((await new VaultKv(client(), place).read("contested"))?.value, "of another instance");
   });
 
   it("put creates a document without a read, and changes one that is there", async () => {
-    const kv = new CountingKv(client, place);
+    const kv = new CountingKv(client(), place);
     const put = async () => kv.put<number>("count", (present = 0) => present + 1);
     assert.equal(await put(), 1);
     assert.equal(kv.reads, 0);

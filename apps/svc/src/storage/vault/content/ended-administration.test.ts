@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import { after, before, it } from "node:test";
+import { it } from "node:test";
 import { Secret } from "@devplat/base";
-import type { VaultClient } from "@devplat/secret-store";
-import { startVault, type Vault } from "@devplat/testkit";
 import { filledDatabase, KEY } from "../../../backup/backup.test-kit.ts";
 import { auditRecord } from "../../contract/records.ts";
 import type { Replaced } from "../../database-content.ts";
@@ -10,7 +8,7 @@ import { SecretBox } from "../../secret-box.ts";
 import { tableRows } from "../../sql/content.ts";
 import { MIGRATION_NAMES } from "../../sql/migrations.ts";
 import { vaultAudit } from "../audit.ts";
-import { rootClient } from "../kv.test-kit.ts";
+import { useVaultClient } from "../kv.test-kit.ts";
 import { VaultKv } from "../kv.ts";
 import { vaultSessions } from "../sessions.ts";
 import { replaceVaultContent } from "./replace-content.ts";
@@ -27,20 +25,11 @@ class FailingKv extends VaultKv {
   }
 }
 
-let vault: Vault;
-let client: VaultClient;
-before(async () => {
-  vault = await startVault();
-  client = rootClient(vault);
-});
-after(async () => {
-  await client?.close();
-  await vault?.stop();
-});
+const client = useVaultClient();
 
 it("an administration token that was revoked stays revoked, also after a crash", async () => {
   const source = await filledDatabase();
-  const kv = new FailingKv(client, { mount: "kv", prefix: "svc" });
+  const kv = new FailingKv(client(), { mount: "kv", prefix: "svc" });
   const sessions = vaultSessions(kv);
   const restore = async (): Promise<Replaced> =>
     replaceVaultContent(

@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { Secret } from "@devplat/base";
-import type { VaultClient } from "@devplat/secret-store";
-import { startVault, type Vault } from "@devplat/testkit";
 import { KEY } from "../../../backup/backup.test-kit.ts";
 import type { InstanceRecord } from "../../coordination-store.ts";
 import type { NewContent, TableRows } from "../../database-content.ts";
 import { SecretBox } from "../../secret-box.ts";
 import { vaultInstances } from "../coordination/instances.ts";
 import { appliedMigrations, FORM, MIGRATIONS, RESTORING } from "../form.ts";
-import { rootClient } from "../kv.test-kit.ts";
+import { useVaultClient } from "../kv.test-kit.ts";
 import { VaultKv } from "../kv.ts";
 import { replaceVaultContent } from "./replace-content.ts";
 
@@ -45,20 +43,11 @@ class WatchedKv extends VaultKv {
 }
 
 describe("an instance that starts while a restore into Vault begins", () => {
-  let vault: Vault;
-  let client: VaultClient;
+  const client = useVaultClient();
   let places = 0;
-  before(async () => {
-    vault = await startVault();
-    client = rootClient(vault);
-  });
-  after(async () => {
-    await client?.close();
-    await vault?.stop();
-  });
 
   it("after the mark: it is refused and leaves no entry, and the restore ends", async () => {
-    const kv = new VaultKv(client, { mount: "kv", prefix: `place-${++places}` });
+    const kv = new VaultKv(client(), { mount: "kv", prefix: `place-${++places}` });
     const instances = vaultInstances(kv);
     const tables = noRows(async () => {
       assert.deepEqual(await appliedMigrations(kv), [RESTORING]);
@@ -73,7 +62,7 @@ describe("an instance that starts while a restore into Vault begins", () => {
   });
 
   it("before the mark: the restore is refused, and the form is as before", async () => {
-    const kv = new WatchedKv(client, { mount: "kv", prefix: `place-${++places}` });
+    const kv = new WatchedKv(client(), { mount: "kv", prefix: `place-${++places}` });
     await replaceVaultContent(kv, contentOf(noRows()), BOX);
     const instances = vaultInstances(kv);
     kv.beforeForm = async () => {
