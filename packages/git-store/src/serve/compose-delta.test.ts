@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { composeDeltas } from "./compose-delta.ts";
+import { composeDeltas as composeWithin } from "./compose-delta.ts";
 import { DeltaHeader, applyDelta } from "../pack/delta.ts";
+
+/** Composes deltas that need no limit. */
+function composeDeltas(outer: Uint8Array, inner: Uint8Array): Buffer {
+  const composed = composeWithin(outer, inner, Infinity);
+  assert.ok(composed);
+  return composed;
+}
 
 /** One instruction of a random delta. Numbers are parts of the base, so that they fit bases of any size. */
 const instruction = fc.oneof(
@@ -85,6 +92,18 @@ describe("composeDeltas", () => {
     const composed = composeDeltas(outer, inner);
     assert.ok(applied(base, composed).equals(base));
     assert.ok(composed.length < 50);
+  });
+
+  it("small deltas that make a huge one, or need very many steps, end at the limit", () => {
+    const rows = 16_000;
+    // One byte each: of different places, so that no copies become one, or of neighbours, so that all do.
+    for (const place of [(row: number) => (row * 2) % 256, (row: number) => row % 256]) {
+      const copies = Array.from({ length: rows }, (_, row) => [0x91, place(row), 1]).flat();
+      const inner = Buffer.from([...varint(256), ...varint(rows), ...copies]);
+      const repeats = Array.from({ length: rows }, () => [0xb0, rows & 0xff, rows >> 8]).flat();
+      const outer = Buffer.from([...varint(rows), ...varint(rows * rows), ...repeats]);
+      assert.equal(composeWithin(outer, inner, 64 * 1024), undefined);
+    }
   });
 
   it("deltas that cannot be, or do not fit each other, are refused", () => {

@@ -20,17 +20,20 @@ interface Instructions {
 
 /**
  * Makes one delta of two: from the base of `inner` to the result of `outer`, whose base is the result of `inner`. Nothing is
- * compared: each copy of `outer` becomes the instructions of `inner` that made these bytes.
+ * compared: each copy of `outer` becomes the instructions of `inner` that made these bytes. Two small deltas can make a huge one, if
+ * `outer` copies all of `inner` again and again.
  *
+ * @param limit of the delta in bytes, and of the instructions that are followed
+ * @returns undefined above the limit
  * @throws {GitStoreError} `corrupt_delta` if a delta cannot be read, or they do not fit each other
  */
-export function composeDeltas(outer: Uint8Array, inner: Uint8Array): Buffer {
+export function composeDeltas(outer: Uint8Array, inner: Uint8Array, limit: number): Buffer | undefined {
   const first = instructionsOf(inner);
   const second = instructionsOf(outer);
   if (second.header.baseSize !== first.header.resultSize)
     throw corrupt("it is not for the result of the other one");
-  const out = new DeltaWriter(first.header.baseSize, second.header.resultSize);
-  for (let row = 0; row < second.count; row++) {
+  const out = new DeltaWriter(first.header.baseSize, second.header.resultSize, limit);
+  for (let row = 0; row < second.count && !out.isFull; row++) {
     const length = second.results[row + 1]! - second.results[row]!;
     const source = second.sources[row]!;
     if (source < 0) out.insert(outer, -1 - source, length);
@@ -49,7 +52,7 @@ function copyThrough(
 ): void {
   const end = from + length;
   let row = rowAt(results, count, from);
-  for (let at = from; at < end; row++) {
+  for (let at = from; at < end && !out.isFull; row++) {
     const skipped = at - results[row]!;
     const take = Math.min(results[row + 1]!, end) - at;
     const source = sources[row]!;
@@ -120,12 +123,22 @@ class DeltaWriter {
   #copyFrom = 0;
   #copyLength = 0;
 
-  constructor(baseSize: number, resultSize: number) {
+  readonly #limit: number;
+  #instructions = 0;
+
+  constructor(baseSize: number, resultSize: number, limit: number) {
+    this.#limit = limit;
     this.#size(baseSize);
     this.#size(resultSize);
   }
 
+  /** Whether the limit is exceeded. What is written then is not used. */
+  get isFull(): boolean {
+    return this.#length > this.#limit || this.#instructions > this.#limit;
+  }
+
   insert(source: Uint8Array, start: number, length: number): void {
+    this.#instructions++;
     this.#endCopy();
     for (let at = start, end = start + length; at < end;) {
       if (this.#insertAt < 0 || this.#bytes[this.#insertAt] === MAX_INSERT_BYTES) {
@@ -144,6 +157,7 @@ class DeltaWriter {
   }
 
   copy(from: number, length: number): void {
+    this.#instructions++;
     this.#insertAt = -1;
     if (this.#copyLength > 0 && this.#copyFrom + this.#copyLength === from) {
       this.#copyLength += length;
@@ -154,9 +168,9 @@ class DeltaWriter {
     this.#copyLength = length;
   }
 
-  finish(): Buffer {
+  finish(): Buffer | undefined {
     this.#endCopy();
-    return this.#bytes.subarray(0, this.#length);
+    return this.isFull ? undefined : this.#bytes.subarray(0, this.#length);
   }
 
   #endCopy(): void {

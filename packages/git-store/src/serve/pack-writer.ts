@@ -32,6 +32,8 @@ const deflateInPool = promisify(deflate);
 
 /** Maximum deltas that are composed into one. git makes chains of 50. */
 const MAX_COMPOSED = 64;
+/** Maximum bytes of these deltas together: composing them takes some milliseconds, without a pause. */
+const MAX_COMPOSED_BYTES = 256 * 1024;
 
 /** A step of the writing. The caller waits for the promise, if there is one, before the next step. */
 type WriteSteps = Generator<Promise<void> | undefined, void, undefined>;
@@ -325,16 +327,21 @@ export class PackWriter {
     const { reader } = this.#graph;
     const chain: [position: number, entry: PackEntry][] = [];
     let base = position;
+    let bytes = 0;
     do {
       const entry = reader.entry(pack, base);
-      if (entry.base < 0 || entry.size > MAX_SHORT_BYTES || chain.length === MAX_COMPOSED) return false;
+      bytes += entry.size;
+      if (entry.base < 0 || bytes > MAX_COMPOSED_BYTES || chain.length === MAX_COMPOSED) return false;
       chain.push([base, entry]);
       base = entry.base;
     } while (!this.#isAtClient(numberAt(numbered, base)));
-    const delta = chain
-      .map(([at, entry]) => reader.inflated(pack, at, entry))
-      .reduce((outer, inner) => composeDeltas(outer, inner));
-    if (delta.length > MAX_SHORT_BYTES) return false;
+    let delta: Buffer | undefined;
+    for (const [at, entry] of chain) {
+      const inner = reader.inflated(pack, at, entry);
+      delta = delta === undefined ? inner : composeDeltas(delta, inner, MAX_SHORT_BYTES);
+      if (delta === undefined) return false;
+    }
+    if (delta === undefined || delta.length > MAX_SHORT_BYTES) return false;
     this.#writeDeltaHead(numbered, position, numberAt(numbered, base), delta.length);
     this.#append(deflateShort(delta));
     this.totals.deltas++;
