@@ -219,6 +219,9 @@ describe("seeds that are switched off", { timeout: 120_000 }, () => {
       await stand.cache.policyChanged(stand.policy("org", "r")!);
       assert.deepEqual(await readdir(seeds), []);
       assert.equal((await askSeed(stand, "org/r")).status, 404);
+      await stand.cache.look();
+      assert.equal(stand.cache.stats("org", "r").seed, undefined);
+      assert.equal(stand.log.at(-1)?.["message"], "removed seeds: they are switched off");
       stand.list("org", "r");
       // This process has tried within the last minute, and does not try again so soon.
       const next = await startNext();

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmod, readdir, truncate } from "node:fs/promises";
+import { chmod, readdir, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { git, gitEnvironment, repositories, run } from "@devplat/testkit";
@@ -85,6 +85,30 @@ describe("GET svc/seed", { timeout: 300_000 }, () => {
         );
         assert.ok(Buffer.concat(parts.map(({ body }) => body)).equals(whole.body));
       }
+    });
+
+    it("are seen in the record and the log [svc 12.12]", async () => {
+      const { pack, made_at: madeAt } = manifest;
+      const made = stand.log.filter(({ message, repo }) => message === "made a seed" && repo === "org/r");
+      const length = FILES.reduce((sum, key) => sum + manifest[key].size, 0);
+      assert.deepEqual(
+        made.map(({ bytes, objects, seconds }) => [bytes, objects, typeof seconds]),
+        [[length, pack.objects, "number"]],
+      );
+      await stand.cache.look();
+      const { seed, sizeBytes } = stand.cache.stats("org", "r");
+      assert.equal(seed?.madeAt, Date.parse(madeAt));
+      const folder = join(stand.storagePath, "org", "r.git");
+      let bytes = 0;
+      for (const key of FILES) {
+        const { name, size } = manifest[key];
+        const own = await stat(join(folder, "seeds", pack.name.replace(".pack", ""), name));
+        const shared = await stat(join(folder, "objects", "pack", name)).catch(() => undefined);
+        if (own.ino !== shared?.ino) bytes += size;
+      }
+      // The description of the seed is a small file.
+      assert.ok(seed.bytes >= bytes && seed.bytes < bytes + 10_000, `${seed.bytes} for ${bytes}`);
+      assert.ok(sizeBytes > 0);
     });
 
     it("refuse a range beyond the end, and are unchanged for their tag", async () => {

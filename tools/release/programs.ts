@@ -33,7 +33,7 @@ It also issues scoped tokens, and proxies the code host's API.`,
     seeAlso: ["git(1)", "systemctl(1)", "/usr/share/doc/svc/docs/svc.md"],
     section: "vcs",
     recommends: ["ca-certificates"],
-    suggests: ["git", "postgresql"],
+    suggests: ["git", "curl", "postgresql"],
   },
   agent: {
     table: AGENT,

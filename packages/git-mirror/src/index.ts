@@ -30,6 +30,7 @@ export type {
   RepairResult,
   RepositoryStorage,
   RetainedRef,
+  SeedFigures,
   SnapshotPack,
   StagedPack,
   StagingFolder,

@@ -63,6 +63,16 @@ export const repositorySchema = z
         })
         .meta({ description: "Forms in which the responses are stored" }),
       packs: z.int(),
+      seed: z
+        .strictObject({
+          made_at: time.meta({ description: "When the newest one was made" }),
+          bytes: z.int().meta({
+            description:
+              "Bytes on disk of the last two seeds. A file that is also a pack of the mirror takes none. They are not in size_bytes",
+          }),
+        })
+        .nullable()
+        .meta({ description: "Seeds on the instance that answers; null: it has none" }),
       instances: z.int().meta({
         description:
           "Instances whose figures are added up here. The bucket is one for all; uploads that wait are those of the instance " +
@@ -233,6 +243,8 @@ function repositoryView(
         reference_bytes: stats.referredBytes,
       },
       packs: stats.packs,
+      seed:
+        stats.seed === undefined ? null : { made_at: isoTime(stats.seed.madeAt), bytes: stats.seed.bytes },
       instances: summed.count,
       figures_age_seconds: Math.floor(summed.oldestMs / 1000),
       hits: stats.hits,

@@ -160,6 +160,7 @@ export const NO_STATS: CacheStats = {
   framedBytes: 0,
   referredBytes: 0,
   packs: 0,
+  seed: undefined,
   hits: 0,
   misses: 0,
   bytesSaved: 0,

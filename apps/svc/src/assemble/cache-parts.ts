@@ -290,7 +290,8 @@ export function buildCache(settings: CacheSettings): CacheParts {
   const loadSeeds = async (): Promise<Seeds> => {
     const { Seeds } = await import("../cache/seeds/seeds.ts");
     const intervalMs = settings.seedIntervalMs;
-    return new Seeds({ storage, mirrors, lookup, policies, faults: mirrorFaults, work, clock, intervalMs });
+    const parts = { storage, mirrors, lookup, policies, work, logger, clock, intervalMs };
+    return new Seeds({ ...parts, faults: mirrorFaults });
   };
   const { maxTotalBytes, dropUnusedAfterMs } = settings;
   const cleanup = new Cleanup({

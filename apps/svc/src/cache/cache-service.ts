@@ -9,7 +9,14 @@ import type { CachedRepository } from "./cached-repository.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { FaultLog } from "./fault-log.ts";
 import type { BackgroundFills } from "./filling/background-fill.ts";
-import type { CacheMaintenance, CachePolicies, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
+import {
+  enabledPolicy,
+  type CacheMaintenance,
+  type CachePolicies,
+  type CachePolicy,
+  type CacheStats,
+  type WarmStart,
+} from "./policy.ts";
 import type { ObjectTier } from "./object-tier/object-tier.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
 import type { RepositoryReset } from "./repository-reset.ts";
@@ -27,7 +34,7 @@ export interface CacheServiceParts {
   readonly responses: ResponseStore;
   /** Undefined: no bucket is configured. */
   readonly tier: ObjectTier | undefined;
-  readonly storage: Pick<MirrorStorage, "removeLeftovers">;
+  readonly storage: Pick<MirrorStorage, "removeLeftovers" | "repository">;
   /** Whether responses are handed to the proxy in front (`server.accel`). */
   readonly handsOver: boolean;
   readonly mirrors: MirrorSet;
@@ -106,7 +113,7 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
   }
 
   stats(owner: string, name: string): CacheStats {
-    const { responses, mirrors, faults } = this.#parts;
+    const { responses, mirrors, policies, faults } = this.#parts;
     const repository = this.#repository(owner, name);
     const { packs, bytes: packBytes } = mirrors.mirrors.figures(repository.id);
     const {
@@ -117,6 +124,8 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
       referredBytes,
     } = responses.figures(repository.id);
     const { hits, misses, bytesSaved, secondsSaved, lastFetchAt } = repository;
+    // The last look may have been before seeds were switched off.
+    const seed = enabledPolicy(policies, repository.id)?.seed === true ? repository.seed : undefined;
     const lastError = faults.lastError(repository);
     return {
       sizeBytes: fileBytes + packBytes,
@@ -126,6 +135,7 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
       framedBytes: bytes - referredBytes,
       referredBytes,
       packs,
+      seed,
       hits,
       misses,
       bytesSaved,
@@ -192,7 +202,7 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
       .all()
       .map(({ owner, name }) => repositoryId(owner, name))
       .filter(isStorable);
-    await Promise.all([tier?.look(ids), this.#measureMirrors(ids)]);
+    await Promise.all([tier?.look(ids), this.#measureMirrors(ids), this.#lookAtSeeds(ids)]);
   }
 
   /** Sizes of mirrors that were neither opened nor measured since the start. Never rejects. */
@@ -203,6 +213,22 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
         await mirrors.mirrors.measure(id);
       } catch (error) {
         faults.once({ id }, error, "the size of a repository is not known");
+      }
+    }
+  }
+
+  /** Never rejects. */
+  async #lookAtSeeds(ids: readonly RepositoryId[]): Promise<void> {
+    const { repositories, storage, faults } = this.#parts;
+    for (const id of ids) {
+      const repository = repositories.of(id);
+      const { generation } = repository;
+      try {
+        const seed = await storage.repository(id).seedFigures();
+        // The data may have been removed during the look.
+        if (generation === repository.generation) repository.seed = seed;
+      } catch (error) {
+        faults.once(repository, error, "the seeds of a repository cannot be looked at");
       }
     }
   }

@@ -1,4 +1,5 @@
 import { BoundedMap } from "@devplat/base/bounded-map";
+import type { SeedFigures } from "@devplat/git-mirror";
 import type { RefSnapshots } from "../access/ref-snapshots.ts";
 import type { RepositoryId } from "../access/repository-id.ts";
 
@@ -19,6 +20,8 @@ export class CachedRepository {
   /** CPU seconds that clients did not spend on indexing: an estimate. */
   secondsSaved = 0;
   lastFetchAt: number | undefined;
+  /** Seeds as they were last looked at. Undefined: there was none. */
+  seed: SeedFigures | undefined;
   /** From when a hit looks again whether the mirror is empty, in `clock.monotonic()`. */
   looksAgainAt = 0;
   /** Number of requests for each response since this process started, by key. */

@@ -101,7 +101,7 @@ function playedCleanup(
           const seedBytes = (shops[name]?.seedMb ?? 0) * MEGABYTE;
           return { bytes: megabytes * MEGABYTE, seedBytes, changedAt: NOW - hours * HOUR_MS };
         },
-        removeSeeds: async () => void done.seeds.push(name),
+        removeSeeds: async () => done.seeds.push(name),
       }),
     },
     reset: { removeMirror: async ({ id: { name } }) => void done.packs.push(name) },

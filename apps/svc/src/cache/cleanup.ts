@@ -71,9 +71,9 @@ export class Cleanup {
     const repository = this.#repository(policy);
     if (!isStorable(repository.id)) return;
     try {
-      const { seedsAreOff, storage } = this.#parts;
-      if (seedsAreOff || !policy.enabled || !policy.seed)
-        await storage.repository(repository.id).removeSeeds();
+      if (this.#parts.seedsAreOff || !policy.enabled || !policy.seed) {
+        await this.#removeSeeds(repository, "they are switched off");
+      }
       const files = await this.#shelf(repository, policy);
       const oldest = this.#parts.clock.now() - this.#parts.dropUnusedAfterMs;
       for (const file of files) if (file.mtimeMs < oldest) await this.#remove(file);
@@ -132,7 +132,7 @@ export class Cleanup {
     for (const mirror of idle) {
       if (total <= maxTotalBytes) break;
       if (mirror.seedBytes === 0) continue;
-      await this.#parts.storage.repository(mirror.repository.id).removeSeeds();
+      await this.#removeSeeds(mirror.repository, "cache.max_total_size_mb is reached");
       total -= mirror.seedBytes;
       mirror.bytes -= mirror.seedBytes;
     }
@@ -146,6 +146,12 @@ export class Cleanup {
         "removed an unused mirror: cache.max_total_size_mb is reached",
       );
     }
+  }
+
+  async #removeSeeds({ id }: CachedRepository, reason: string): Promise<void> {
+    const { storage, logger } = this.#parts;
+    const seeds = await storage.repository(id).removeSeeds();
+    if (seeds > 0) logger.info({ repo: id.key, seeds }, `removed seeds: ${reason}`);
   }
 
   /** A repository's responses in the order of their eviction. */

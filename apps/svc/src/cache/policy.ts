@@ -1,3 +1,5 @@
+import type { SeedFigures } from "@devplat/git-mirror";
+
 /** Settings of a listed repository. A copy in memory, which changes here update immediately. */
 export interface CachePolicy {
   readonly id: string;
@@ -69,6 +71,8 @@ export interface CacheStats {
   /** Bytes of the responses that are kept as references. Their files take next to nothing. */
   readonly referredBytes: number;
   readonly packs: number;
+  /** Undefined: this instance has no seed of the repository. */
+  readonly seed: SeedFigures | undefined;
   readonly hits: number;
   readonly misses: number;
   readonly bytesSaved: number;

@@ -22,6 +22,8 @@ export const list = listCommand<Repository>(
     WAITING: ({ stats: { bucket } }) => (bucket === null ? "-" : String(bucket.waiting)),
     HITS: ({ stats }) => String(stats.hits),
     MISSES: ({ stats }) => String(stats.misses),
+    // The last one, because scripts read the others by their places. An earlier version does not say it.
+    SEED: ({ stats }) => String((stats.seed as Repository["stats"]["seed"] | undefined)?.bytes ?? "-"),
   },
   sourceOf,
 );
@@ -30,8 +32,12 @@ export const list = listCommand<Repository>(
 function sourceOf([first]: readonly Repository[]): string | undefined {
   const { instances = 1, figures_age_seconds: age, bucket } = first?.stats ?? {};
   if (typeof instances !== "number" || instances <= 1) return undefined;
-  const waiting = bucket === null ? "" : " BUCKET is shared by all. WAITING is of the instance that answers.";
-  return `note: figures of ${instances} instances, those of the others up to ${age} s old.${waiting}`;
+  const shared = bucket === null ? "" : " BUCKET is shared by all.";
+  const own = bucket === null ? "SEED is" : "SEED and WAITING are";
+  return (
+    `note: figures of ${instances} instances, those of the others up to ${age} s old.${shared} ` +
+    `${own} of the instance that answers.`
+  );
 }
 
 export const add: RunCommand = async ({ positionals: [text = ""], options }) => {

@@ -6,6 +6,7 @@ import { READ_FLAGS, Repository } from "@devplat/git-store";
 import type {
   RepairResult,
   RepositoryStorage,
+  SeedFigures,
   StorageUsage,
   StorageVersion,
   StoredRepository,
@@ -140,11 +141,20 @@ export class FileRepositoryStorage implements RepositoryStorage {
     return await this.#parts.threads.maintenance.run({ kind: "seed_check", folder, name, files });
   }
 
-  async removeSeeds(name?: string): Promise<void> {
-    // Most repositories have none.
-    if ((await folderNames(join(this.#path, SEEDS_FOLDER))).length === 0) return;
+  async removeSeeds(name?: string): Promise<number> {
+    if (!(await this.#hasSeeds())) return 0;
     const { removeSeeds } = await import("../seeds/file-seeds.ts");
-    await removeSeeds(this.#path, name);
+    return await removeSeeds(this.#path, name);
+  }
+
+  async seedFigures(): Promise<SeedFigures | undefined> {
+    const [newest] = (await this.#hasSeeds()) ? await this.seeds() : [];
+    return newest && { madeAt: newest.madeAt, bytes: await this.#seedBytes() };
+  }
+
+  /** Whether there may be seeds. Most repositories have none. */
+  async #hasSeeds(): Promise<boolean> {
+    return (await folderNames(join(this.#path, SEEDS_FOLDER))).length > 0;
   }
 
   async usage(): Promise<StorageUsage> {

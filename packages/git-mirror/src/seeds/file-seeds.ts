@@ -90,17 +90,30 @@ export async function makeSeed(
   return seed;
 }
 
-/** Removes seeds. A process that makes one may add it after this. @param name of the only one. Default all */
-export async function removeSeeds(repositoryPath: string, name?: string): Promise<void> {
+/**
+ * Removes seeds. A process that makes one may add it after this.
+ *
+ * @param name of the only one. Default all
+ * @returns how many were removed
+ */
+export async function removeSeeds(repositoryPath: string, name?: string): Promise<number> {
   const names = name === undefined ? await folderNames(join(repositoryPath, SEEDS_FOLDER)) : [name];
-  for (const each of names) if (PACK_NAME.test(each)) await removeSeed(repositoryPath, each);
+  let count = 0;
+  for (const each of names) if (PACK_NAME.test(each) && (await removeSeed(repositoryPath, each))) count++;
+  return count;
 }
 
-/** Removes a seed. It disappears immediately. A crash leaves a folder that the next opening of the repository removes. */
-async function removeSeed(repositoryPath: string, name: string): Promise<void> {
+/**
+ * Removes a seed. It disappears immediately. A crash leaves a folder that the next opening of the repository removes.
+ *
+ * @returns whether it was there
+ */
+async function removeSeed(repositoryPath: string, name: string): Promise<boolean> {
   const removed = join(repositoryPath, temporaryName("seed"));
   const isThere = await ifExists(rename(join(repositoryPath, SEEDS_FOLDER, name), removed).then(() => true));
-  if (isThere === true) await rm(removed, { recursive: true, force: true });
+  if (isThere !== true) return false;
+  await rm(removed, { recursive: true, force: true });
+  return true;
 }
 
 function isSeed(description: unknown, name: string): description is StoredSeed {

@@ -76,9 +76,20 @@ export interface RepositoryStorage {
    * Removes seeds. Files that are open stay readable.
    *
    * @param name of the pack of the only one to remove. Default all
+   * @returns how many were removed
    */
-  removeSeeds(name?: string): Promise<void>;
+  removeSeeds(name?: string): Promise<number>;
+  /** Returns the age and the space of the seeds. Undefined: there is none of this origin. */
+  seedFigures(): Promise<SeedFigures | undefined>;
   usage(): Promise<StorageUsage>;
+}
+
+/** Seeds of a repository, for people who look at it. */
+export interface SeedFigures {
+  /** When the newest one was made, in milliseconds since the epoch. */
+  readonly madeAt: number;
+  /** Bytes that all seeds take on disk. A file that is also a pack of the repository takes none. */
+  readonly bytes: number;
 }
 
 /** Space that the packs of a repository take. */

@@ -181,7 +181,7 @@ describe("the dashboard of several instances", () => {
   it("adds up the instances, and says which and how old their figures are", async () => {
     let instances: readonly ReportedInstance[] = [];
     const stand = await startAdministration({
-      stats: () => ({ hits: 0, misses: 1 }),
+      stats: () => ({ hits: 0, misses: 1, seed: { madeAt: Date.now() - 7_300_000, bytes: 2 ** 20 } }),
       instances: () => instances,
     });
     const admin = await stand.session("ada", "admin");
@@ -246,10 +246,14 @@ describe("the dashboard of several instances", () => {
     const list = await (await fetch(`${stand.url}/admin/repositories`, { headers })).text();
     assert.match(list, /Figures of 2 instances since their starts, those of the others up to 3 min old/);
     assert.match(list, /of 50</);
+    assert.match(list, /seed: 1\.0 MB, 2 h ago\s*</);
     const bearer = { authorization: `Bearer ${admin}` };
     const [listed] = (await (await fetch(`${stand.url}/api/cached-repos`, { headers: bearer })).json()) as {
-      stats: Record<string, number>;
+      stats: Record<string, number> & { seed: { made_at: string; bytes: number } };
     }[];
+    const { seed } = listed!.stats;
+    assert.equal(seed.bytes, 2 ** 20);
+    assert.ok(Math.abs(Date.parse(seed.made_at) - Date.now() + 7_300_000) < 120_000, seed.made_at);
     const { hits, misses, instances: count, figures_age_seconds: age = 0, seconds_saved } = listed!.stats;
     assert.deepEqual([hits, misses, count, seconds_saved], [40, 10, 2, 150]);
     // The figures were 130 s old when they were read, some time ago.

@@ -101,7 +101,7 @@ function sourceOf({ count, oldestMs }: SummedFigures): string {
   const age = Math.ceil(oldestMs / 60_000);
   return (
     `Figures of ${count} instances since their starts, those of the others up to ${age} min old. ` +
-    "Uploads that wait and errors are of this instance."
+    "Uploads that wait, seeds and errors are of this instance."
   );
 }
 
@@ -180,7 +180,7 @@ function showRow(record: RepositoryState, { now }: RepositoriesPageOptions): Htm
         <div class="small muted">
           ${stats.responseFiles} ${stats.responseFiles === 1 ? "file" : "files"}${showReferences(stats)}
         </div>
-        ${showBucket(stats.bucket)}
+        ${showSeed(stats, now)} ${showBucket(stats.bucket)}
       </div>
     </td>
     <td data-label="Hits" class="nowrap">
@@ -301,6 +301,14 @@ export function deletePage(record: RepositoryState): Page {
 function showReferences({ references }: CacheStats): string {
   if (references === 0) return "";
   return ` (${references} ${references === 1 ? "reference" : "references"})`;
+}
+
+/** Space and age of the seeds. */
+function showSeed({ seed }: CacheStats, now: number): Html | "" {
+  if (seed === undefined) return "";
+  return html`<div class="small muted">
+    seed: ${formatBytes(seed.bytes)}, ${formatAgo(seed.madeAt, now)}
+  </div>`;
 }
 
 /** Data of a repository in the bucket, and on its way there. */

@@ -15,6 +15,7 @@ const STATS: CacheStats = {
   framedBytes: 90,
   referredBytes: 70,
   packs: 1,
+  seed: { madeAt: NOW - MINUTE, bytes: 7 },
   hits: 5,
   misses: 3,
   bytesSaved: 1000,
@@ -72,7 +73,7 @@ describe("figures of instances", () => {
     assert.deepEqual(sum.slowest, [fetch(900, NOW - 3 * MINUTE), fetch(500, NOW)]);
   });
 
-  it("statistics of a repository are added, the last error stays that of this instance", () => {
+  it("statistics are added, the last error and the seed stay those of this instance", () => {
     const text = figuresText(
       activity(),
       [{ key: "a/b", stats: { ...STATS, lastFetchAt: NOW - MINUTE } }],
@@ -90,6 +91,7 @@ describe("figures of instances", () => {
       misses: 9,
       bytesSaved: 3000,
       secondsSaved: 7.5,
+      seed: STATS.seed,
       lastFetchAt: NOW - MINUTE,
       lastError: "only here",
       bucket: undefined,

@@ -29,7 +29,7 @@ function playedSeeds(make: (making: Omit<SeedMaking, "signal">) => Promise<Store
   const work = new BackgroundWork(silentLogger);
   const view = { graph: { numbers: { numberOfOid: () => 0 } }, release: () => undefined };
   const mirror = { view: async () => view, makeSeed: make };
-  const storage = { seeds: async () => [], removeSeeds: async () => void log.push("removed") };
+  const storage = { seeds: async () => [], removeSeeds: async () => log.push("removed") };
   const policy = { current: POLICY };
   const parts = {
     storage: { repository: () => storage },
@@ -37,6 +37,7 @@ function playedSeeds(make: (making: Omit<SeedMaking, "signal">) => Promise<Store
     policies: { find: () => policy.current },
     faults: { failed: async (_: unknown, error: Error) => void log.push(error.message) },
     work,
+    logger: silentLogger,
     clock: { ...systemClock, now: () => now.ms, monotonic: () => now.ms },
     intervalMs: () => 60 * MINUTE_MS,
   } as unknown as SeedsParts;

@@ -1,6 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
-import type { Clock } from "@devplat/base";
+import type { Clock, Logger } from "@devplat/base";
 import type {
   MirrorLookup,
   MirrorStorage,
@@ -56,6 +56,7 @@ export interface SeedsParts {
   readonly policies: Pick<CachePolicies, "find">;
   readonly faults: MirrorFaults;
   readonly work: BackgroundWork;
+  readonly logger: Logger;
   readonly clock: Clock;
   /** `cache.seed_interval`, in milliseconds. */
   readonly intervalMs: () => number;
@@ -183,8 +184,9 @@ export class Seeds {
     { head = "", headRef, refs: shownRefs }: ShownTips,
     last: LastSeed,
   ): Promise<"waits" | "failed" | "done"> {
-    const { mirrors, policies, faults, clock } = this.#parts;
+    const { mirrors, policies, faults, logger, clock } = this.#parts;
     const { generation, id } = repository;
+    const begunAt = clock.monotonic();
     try {
       const mirror = mirrors.of(id);
       const view = await mirror.view(head.length === SHA256_DIGITS ? "sha256" : "sha1");
@@ -193,9 +195,13 @@ export class Seeds {
       if (!isHere) return "waits";
       const youngSince = (clock.now() - YOUNG_MS) / 1000;
       const shown = { refs: [...shownRefs.values()], head, headRef, youngSince };
-      await mirror.makeSeed({ shown, always: last !== "shown" });
+      const seed = await mirror.makeSeed({ shown, always: last !== "shown" });
+      if (seed !== undefined) logger.info(factsOf(seed, id, clock.monotonic() - begunAt), "made a seed");
       // Seeds may have been switched off during the work.
-      if (!this.#isOn(repository)) await this.#storageOf(id)?.removeSeeds();
+      if (!this.#isOn(repository)) {
+        const seeds = (await this.#storageOf(id)?.removeSeeds()) ?? 0;
+        if (seeds > 0) logger.info({ repo: id.key, seeds }, "removed seeds: they are switched off");
+      }
     } catch (error) {
       // The data may have been removed during the work.
       const isRemoved = generation !== repository.generation || enabledPolicy(policies, id) === undefined;
@@ -271,4 +277,10 @@ export class Seeds {
     this.#states.set(repository, state);
     return state;
   }
+}
+
+/** Fields of the log line of a seed that was made. */
+function factsOf({ files, objects }: StoredSeed, id: RepositoryId, ms: number): Record<string, unknown> {
+  const bytes = Object.values(files).reduce((sum, { size }) => sum + size, 0);
+  return { repo: id.key, bytes, objects, seconds: Math.round(ms / 100) / 10 };
 }
