@@ -104,7 +104,11 @@ describe("import directions", () => {
     assert.deepEqual(
       offences(
         product.filter(inFolder("packages/git-store/")),
-        beyond("@devplat/git-protocol", "@devplat/git-protocol/object-info"),
+        beyond(
+          "@devplat/git-protocol",
+          "@devplat/git-protocol/object-info",
+          "@devplat/git-protocol/receive-pack",
+        ),
       ),
       [],
     );

@@ -1,6 +1,6 @@
 import { ProtocolError } from "./errors.ts";
-import { FLUSH_PKT, encodePktLine, lineText } from "./pkt-line.ts";
-import { PktLineReader } from "./pkt-line-reader.ts";
+import { FLUSH_PKT, encodePktLine } from "./pkt-line.ts";
+import { nextLine, PktLineReader } from "./pkt-line-reader.ts";
 
 /** A v2 capability advertisement, the response to `info/refs` (gitprotocol-v2, "Capability Advertisement"). */
 export interface CapabilityAdvertisement {
@@ -19,17 +19,21 @@ export function decodeCapabilityAdvertisement(body: Buffer): CapabilityAdvertise
   const reader = new PktLineReader();
   reader.push(body);
   let service: string | undefined;
-  let first = nextLine(reader);
+  let first = nextLine(reader, "advertisement");
   if (first?.startsWith("# service=") === true) {
     service = first.slice("# service=".length);
-    if (nextLine(reader) !== undefined) {
+    if (nextLine(reader, "advertisement") !== undefined) {
       throw new ProtocolError("unexpected_packet", "advertisement: no flush-pkt after the service line");
     }
-    first = nextLine(reader);
+    first = nextLine(reader, "advertisement");
   }
   if (first !== "version 2") throw new ProtocolError("bad_line", "advertisement: not protocol version 2");
   const capabilities = new Map<string, string | undefined>();
-  for (let line = nextLine(reader); line !== undefined; line = nextLine(reader)) {
+  for (
+    let line = nextLine(reader, "advertisement");
+    line !== undefined;
+    line = nextLine(reader, "advertisement")
+  ) {
     const equals = line.indexOf("=");
     if (equals < 0) capabilities.set(line, undefined);
     else capabilities.set(line.slice(0, equals), line.slice(equals + 1));
@@ -48,18 +52,4 @@ export function encodeCapabilityAdvertisement(advertisement: CapabilityAdvertise
     lines.push(encodePktLine(value === undefined ? `${name}\n` : `${name}=${value}\n`));
   }
   return Buffer.concat([...lines, FLUSH_PKT]);
-}
-
-/** Text of the next line, or undefined at a flush-pkt. */
-function nextLine(reader: PktLineReader): string | undefined {
-  const decoding = reader.next();
-  if (decoding.state === "error") throw decoding.error;
-  if (decoding.state === "incomplete") {
-    throw new ProtocolError("truncated", "advertisement: it ends before its flush-pkt", reader.consumed);
-  }
-  if (decoding.line.kind === "flush") return undefined;
-  if (decoding.line.kind !== "data") {
-    throw new ProtocolError("unexpected_packet", `advertisement: unexpected ${decoding.line.kind} packet`);
-  }
-  return lineText(decoding.line.payload);
 }

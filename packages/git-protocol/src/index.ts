@@ -41,7 +41,12 @@ export {
   type CommandRequest,
   type EncodedCommand,
 } from "./command-request.ts";
-export { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT } from "./media-types.ts";
+export {
+  RECEIVE_PACK_REQUEST,
+  RECEIVE_PACK_RESULT,
+  UPLOAD_PACK_REQUEST,
+  UPLOAD_PACK_RESULT,
+} from "./media-types.ts";
 export {
   MAX_REF_PREFIXES,
   decodeLsRefsRequest,

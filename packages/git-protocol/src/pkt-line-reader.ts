@@ -1,4 +1,5 @@
-import { decodePktLine, type PktLineDecoding } from "./pkt-line.ts";
+import { ProtocolError } from "./errors.ts";
+import { decodePktLine, lineText, type PktLineDecoding } from "./pkt-line.ts";
 
 const EMPTY: Buffer = Buffer.alloc(0);
 
@@ -51,4 +52,25 @@ export class PktLineReader {
   get pending(): number {
     return this.#bytes.length - this.#position;
   }
+  /** The held bytes that are not in a returned packet. */
+  rest(): Buffer {
+    return this.#bytes.subarray(this.#position);
+  }
+}
+
+/**
+ * Text of the next line of a complete message, or undefined at a flush-pkt.
+ *
+ * @param message its name, for errors
+ * @throws ProtocolError `truncated`, `unexpected_packet`, or a framing error
+ */
+export function nextLine(reader: PktLineReader, message: string): string | undefined {
+  const decoding = reader.next();
+  if (decoding.state === "error") throw decoding.error;
+  if (decoding.state === "incomplete") {
+    throw new ProtocolError("truncated", `${message}: it ends before its flush-pkt`, reader.consumed);
+  }
+  if (decoding.line.kind === "flush") return undefined;
+  if (decoding.line.kind === "data") return lineText(decoding.line.payload);
+  throw new ProtocolError("unexpected_packet", `${message}: unexpected ${decoding.line.kind} packet`);
 }

@@ -12,6 +12,7 @@ import {
   type FetchRequest,
   type ObjectFormat,
 } from "@devplat/git-protocol";
+import { encodeRefAdvertisement } from "@devplat/git-protocol/receive-pack";
 import { GitStoreError } from "../errors.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import type { FetchContext } from "../serve/fetch-context.ts";
@@ -19,7 +20,7 @@ import { negotiate } from "../serve/negotiate.ts";
 import { shallowHistory } from "../serve/shallow-history.ts";
 import { uploadPackV2Fetch, whyNotServableSteps } from "../serve/upload-pack.ts";
 import { finishInSlices } from "../slices.ts";
-import { headOid, type RefsNow } from "./refs-now.ts";
+import { headOid, sortedNames, type RefsNow } from "./refs-now.ts";
 
 /** Flags of a v0 request and the arguments of v2 that they become. `side-band-64k` is how v2 always sends. */
 const FLAGS: ReadonlySet<string> = new Set([
@@ -29,30 +30,27 @@ const FLAGS: ReadonlySet<string> = new Set([
   "include-tag",
   "deepen-relative",
 ]);
-const CAPABILITIES =
+const CAPABILITIES = (
   "multi_ack_detailed no-done side-band-64k thin-pack ofs-delta no-progress include-tag shallow deepen-since deepen-not " +
-  "deepen-relative allow-tip-sha1-in-want allow-reachable-sha1-in-want filter";
+  "deepen-relative allow-tip-sha1-in-want allow-reachable-sha1-in-want filter"
+).split(" ");
 
 /** The advertisement of refs (gitprotocol-http, "Smart Server Response"). */
 export function encodeAdvertisementV0(now: RefsNow, format: ObjectFormat, agent: string): Buffer {
   const { refs, head } = now;
-  const symref = "ref" in head && refs.has(head.ref) ? ` symref=HEAD:${head.ref}` : "";
-  const capabilities = `${CAPABILITIES}${symref} object-format=${format} agent=${agent}`;
+  const symref = "ref" in head && refs.has(head.ref) ? [`symref=HEAD:${head.ref}`] : [];
+  const capabilities = [...CAPABILITIES, ...symref, `object-format=${format}`, `agent=${agent}`];
   const target = headOid(now);
-  const lines = target === undefined ? [] : [`${target} HEAD`];
-  const names = [...refs.keys()].toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
-  for (const name of names) {
+  const listed = target === undefined ? [] : [{ oid: target, name: "HEAD" }];
+  for (const name of sortedNames(refs.keys())) {
     const { oid, peeled } = refs.get(name)!;
-    lines.push(`${oid} ${name}`);
-    if (peeled !== undefined) lines.push(`${peeled} ${name}^{}`);
+    listed.push({ oid, name });
+    if (peeled !== undefined) listed.push({ oid: peeled, name: `${name}^{}` });
   }
-  if (lines.length === 0) lines.push(`${"0".repeat(format === "sha1" ? 40 : 64)} capabilities^{}`);
-  return Buffer.concat([
-    encodePktLine("# service=git-upload-pack\n"),
-    FLUSH_PKT,
-    ...lines.map((line, at) => encodePktLine(at === 0 ? `${line}\0${capabilities}\n` : `${line}\n`)),
-    FLUSH_PKT,
-  ]);
+  return encodeRefAdvertisement(
+    { service: "git-upload-pack", refs: listed, capabilities, shallows: [] },
+    format,
+  );
 }
 
 /** The body of a `git-upload-pack` POST. */

@@ -18,3 +18,8 @@ export async function refsNow(repository: Repository): Promise<RefsNow> {
 export function headOid({ refs, head }: RefsNow): Oid | undefined {
   return "oid" in head ? head.oid : refs.get(head.ref)?.oid;
 }
+
+/** Names of refs in the order in which git lists them. */
+export function sortedNames(names: Iterable<string>): string[] {
+  return [...names].toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+}
