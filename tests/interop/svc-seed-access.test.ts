@@ -23,6 +23,14 @@ function isRefused({ status, body = "" }: Fault): boolean {
   return status === 302 || status === 403 || Buffer.from(body).includes("ERR");
 }
 
+/** Asserts that there is no seed for a caller whom nobody refused. */
+function assertNoSeed(answer: Answer, reason: RegExp): void {
+  assertProblem(answer, 404, "no_seed");
+  const { detail } = JSON.parse(answer.text) as { detail: string };
+  assert.match(detail, reason);
+  assert.equal(answer.headers["x-svc-cache"], "miss");
+}
+
 const rounds: [string, number][] = [
   ["with the default of grant_seconds", 5],
   ["with grant_seconds 0", 0],
@@ -109,8 +117,11 @@ for (const [title, grantSeconds] of rounds) {
     });
 
     it("with access, unlisted and disabled repositories are 404 problems", async () => {
-      for (const name of ["secret-unlisted", "secret-disabled"]) {
-        for (const answer of await askAll(`org/${name}`, OWNER)) assertProblem(answer, 404, "not_found");
+      for (const [name, reason] of [
+        ["secret-unlisted", /is not in the list of cached repositories/],
+        ["secret-disabled", /Caching of this repository is disabled/],
+      ] as const) {
+        for (const answer of await askAll(`org/${name}`, OWNER)) assertNoSeed(answer, reason);
       }
     });
 
@@ -301,8 +312,9 @@ it("seeds of a repository that are switched off are 404", { timeout: 60_000 }, a
     stand.codeHost.addUser("owner", "owner-token");
     const { pack } = await makeSeed(stand, "org/r", OWNER);
     stand.list("org", "r", { seed: false });
-    assertProblem(await askSeed(stand, "org/r", OWNER), 404, "no_seed");
-    assertProblem(await askFile(stand, "org/r", pack.name, OWNER), 404, "no_seed");
+    const reason = /Seeds of this repository are switched off/;
+    assertNoSeed(await askSeed(stand, "org/r", OWNER), reason);
+    assertNoSeed(await askFile(stand, "org/r", pack.name, OWNER), reason);
     // Before the code host has authorized a caller, nothing is said.
     assert.equal((await askFile(stand, "org/r", pack.name)).status, 401);
   } finally {
@@ -317,8 +329,9 @@ it(
     const stand = await startStand({ listed: ["r"], strictLsRefs: true });
     try {
       await stand.codeHost.addRepository("org", "r");
-      assertProblem(await askSeed(stand, "org/r"), 404, "no_seed");
-      assertProblem(await askFile(stand, "org/r", `pack-${"0".repeat(40)}.pack`), 404, "no_seed");
+      const reason = /cache\.strict_lsrefs is on/;
+      assertNoSeed(await askSeed(stand, "org/r"), reason);
+      assertNoSeed(await askFile(stand, "org/r", `pack-${"0".repeat(40)}.pack`), reason);
       assert.equal(stand.codeHost.calls.length, 0);
     } finally {
       await stand.stop();

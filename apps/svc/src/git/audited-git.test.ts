@@ -66,7 +66,7 @@ describe("the audit of git", () => {
     assert.deepEqual([event?.action, event?.outcome], ["git.fetch", "failed"]);
   });
 
-  it("a request for a seed is recorded, except for one that is not made yet", async () => {
+  it("a request for a seed is recorded, except for one that is not there", async () => {
     const target = { ...TARGET, tail: { kind: "seed" } } as const;
     const answer = (status: number, outcome: "miss" | "rejected") => (context: RequestContext) => {
       context.concludeCache(outcome);

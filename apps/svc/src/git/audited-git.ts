@@ -9,7 +9,7 @@ type Answered = Exclude<Target, { kind: "malformed" }>;
 
 /**
  * Records one audit event for each fetch and push, and one for each denial. A 401 to an anonymous request is not recorded:
- * git begins every private clone with it. Nor is a request for a seed that is not made yet: nobody got or was denied anything.
+ * git begins every private clone with it. Nor is a request for a seed that is not there: nobody got or was denied anything.
  */
 export class AuditedGit implements GitHandler {
   readonly #git: GitHandler;
@@ -58,8 +58,8 @@ function deedOf(context: RequestContext, target: Answered, status: number): Audi
   if (tail === "seed" || (tail === "seed_file" && isFirstPart(context))) {
     // Programs send the first request without a credential, as git does.
     const isChallenge = status === 401 && context.request.headers.authorization === undefined;
-    const isNotMade = status === 404 && context.cacheState === "miss";
-    return isChallenge || isNotMade ? undefined : "git.seed";
+    const isNotThere = status === 404 && context.cacheState === "miss";
+    return isChallenge || isNotThere ? undefined : "git.seed";
   }
   const denied = status === 401 || status === 403 || status === 429;
   const hasCredential = context.request.headers.authorization !== undefined;

@@ -5,6 +5,7 @@ import type { StoredSeed } from "@devplat/git-mirror";
 import { SURVEY_PREFIXES } from "../../access/authorization.ts";
 import type { Decision, Refusal } from "../../access/access-request.ts";
 import type { CachedRepository } from "../../cache/cached-repository.ts";
+import type { CachePolicy } from "../../cache/policy.ts";
 import type { Seeds, SeedVisibility } from "../../cache/seeds/seeds.ts";
 import { shownTips, type ShownTips } from "../../cache/seeds/shown-tips.ts";
 import type { FileSender } from "../../http/send-file/file-sender.ts";
@@ -179,7 +180,7 @@ export class SeedCommand {
     if (policy?.enabled !== true) {
       // The code host is asked all the same: a caller without access must not learn that it is not listed.
       const survey = await this.#survey(given, format);
-      return "kind" in survey ? survey : notCached();
+      return "kind" in survey ? survey : noSeed(notCached(policy));
     }
     const askedAt = performance.now();
     const { access } = this.#parts;
@@ -213,7 +214,7 @@ export class SeedCommand {
       timeoutSeconds: MAX_WAIT_SECONDS,
     });
     if (refs.kind === "refused") return this.#refused(refs);
-    if (policy?.enabled !== true) return notCached();
+    if (policy?.enabled !== true) return noSeed(notCached(policy));
     if (!policy.seed) return noSeed(SWITCHED_OFF);
     const request = { ...given, policy, authorization };
     const { body, sentAt } = refs;
@@ -323,18 +324,20 @@ function sendManifest({ context }: RepositoryRequest, seed: StoredSeed): void {
   context.response.end(context.request.method === "HEAD" ? undefined : body);
 }
 
-const NOT_CACHED = "This repository is not in the list of cached repositories, or caching of it is disabled";
-
 const NO_BUNDLES = "Bundles of this repository are switched off";
 
 const SWITCHED_OFF = "Seeds of this repository are switched off";
 
-function notCached(): SeedAnswer {
-  return { kind: "problem", outcome: "rejected", problem: { code: "not_found", detail: NOT_CACHED } };
+/** Why a repository is not cached, for a caller who may read it. */
+function notCached(policy: CachePolicy | undefined): string {
+  return policy === undefined
+    ? "This repository is not in the list of cached repositories"
+    : "Caching of this repository is disabled";
 }
 
+/** The response where there is no seed to send. The caller is not refused, so the outcome is not `rejected`. */
 function noSeed(detail: string): SeedAnswer {
-  return { kind: "problem", outcome: "rejected", problem: { code: "no_seed", detail } };
+  return { kind: "problem", outcome: "miss", problem: { code: "no_seed", detail } };
 }
 
 function later(detail: string): SeedAnswer {
