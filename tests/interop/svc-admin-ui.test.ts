@@ -105,6 +105,16 @@ describe("admin UI in Chromium", { timeout: 480_000 }, () => {
       await form.getByRole("button", { name: "Save" }).click();
       assert.match(await row(page, "acme/widgets").innerText(), /30 s[^]*9 MB/);
 
+      await row(page, "acme/widgets").getByRole("button", { name: "Edit" }).click();
+      await form.getByLabel("Make and send seeds").uncheck();
+      await form.getByRole("button", { name: "Save" }).click();
+      await row(page, "acme/widgets").getByText("no seeds").waitFor();
+      await row(page, "acme/widgets").getByRole("button", { name: "Edit" }).click();
+      await form.getByLabel("Make and send seeds").check();
+      await form.getByRole("button", { name: "Save" }).click();
+      await row(page, "acme/widgets").getByText("9 MB", { exact: false }).waitFor();
+      assert.doesNotMatch(await row(page, "acme/widgets").innerText(), /no seeds/);
+
       await row(page, "acme/widgets").getByRole("button", { name: "Warm" }).click();
       await page.getByRole("alert").filter({ hasText: "Set cache.service_token" }).waitFor();
       await row(page, "acme/widgets").getByRole("button", { name: "Disable" }).click();

@@ -57,6 +57,18 @@ async function reload(signal: NodeJS.Signals): Promise<Record<string, unknown>> 
   }
 }
 
+/** Signs bob in. Gives the session. */
+async function signIn(): Promise<string> {
+  const login = await curl(
+    "-H",
+    "Content-Type: application/json",
+    "-d",
+    '{"username":"bob","role":"user"}',
+    `${svc.url}/auth/test-login`,
+  );
+  return (JSON.parse(login) as { session_token: string }).session_token;
+}
+
 before(async () => {
   codeHost = await startCodeHost();
   folder = await tempFolder("svc-reload");
@@ -73,14 +85,7 @@ after(async () => {
 });
 
 it("SIGHUP applies admins, certificate and log level, and names the other changes [svc 7.12]", async () => {
-  const login = await curl(
-    "-H",
-    "Content-Type: application/json",
-    "-d",
-    '{"username":"bob","role":"user"}',
-    `${svc.url}/auth/test-login`,
-  );
-  const { session_token: token } = JSON.parse(login) as { session_token: string };
+  const token = await signIn();
   const status = (): Promise<string> =>
     curl(
       "-o",
@@ -101,6 +106,27 @@ it("SIGHUP applies admins, certificate and log level, and names the other change
   assert.equal(await status(), "200");
   const { stdout } = await run("openssl", ["s_client", "-connect", `localhost:${new URL(svc.url).port}`]);
   assert.match(stdout, /subject=CN = second/);
+});
+
+it("SIGHUP switches the seeds of all repositories off and on [svc 7.12 12.8]", async () => {
+  await codeHost.addRepository("org", "r");
+  const admin = ["-H", `Authorization: Bearer ${await signIn()}`, "-H", "Content-Type: application/json"];
+  await curl(...admin, "-d", '{"owner":"org","name":"r"}', `${svc.url}/api/cached-repos`);
+  const reason = async (): Promise<string> => {
+    const { code, detail } = JSON.parse(await curl(`${svc.url}/org/r.git/svc/seed`)) as Record<
+      string,
+      string
+    >;
+    return `${code}: ${detail}`;
+  };
+  for (const [seeds, expected] of [
+    [false, /^no_seed: Seeds of this repository are switched off/],
+    [true, /^no_seed: There is no seed of this repository yet/],
+  ] as const) {
+    await writeFile(file, text("bob", "debug", `cache: { seeds: ${seeds} }`));
+    assert.deepEqual((await reload("SIGHUP"))["applied"], ["cache.seeds"]);
+    assert.match(await reason(), expected);
+  }
 });
 
 it("SIGUSR1 with a faulty file: the settings stay, and the log locates the fault", async () => {

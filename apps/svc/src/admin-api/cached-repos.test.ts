@@ -248,6 +248,20 @@ describe("one cached repository", () => {
     );
   });
 
+  it("cache.seeds is the default of seed", async () => {
+    const { id } = await listed();
+    const patch = async (seed: boolean | null): Promise<unknown> =>
+      (await send(`/api/cached-repos/${id}`, { method: "PATCH", body: { seed } })).json["seed"];
+    try {
+      administration.repositories.seeds = false;
+      assert.equal((await send(`/api/cached-repos/${id}`)).json["seed"], false);
+      assert.deepEqual([await patch(true), await patch(null)], [true, false]);
+    } finally {
+      administration.repositories.seeds = true;
+    }
+    assert.equal((await send(`/api/cached-repos/${id}`)).json["seed"], true);
+  });
+
   it("PATCH: limit 0 clears it, null resets both [svc 6.3 11.2]", async () => {
     const { id } = await listed({ timeout_seconds: 60, max_cache_size_mb: 5 });
     const patch = async (body: unknown): Promise<Record<string, unknown>> =>

@@ -2,7 +2,6 @@ import type { BucketFigures } from "../cache/policy.ts";
 import { z } from "zod";
 import {
   DEFAULT_BUNDLES,
-  DEFAULT_SEED,
   DEFAULT_TIMEOUT_SECONDS,
 } from "../administration/repositories/cached-repositories.ts";
 import type {
@@ -228,7 +227,7 @@ function repositoryView(
     enabled: record.enabled,
     timeout_seconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
     max_cache_size_mb: record.maxCacheSizeMb ?? null,
-    seed: record.seed ?? DEFAULT_SEED,
+    seed: record.seed,
     bundles: record.bundles ?? DEFAULT_BUNDLES,
     created_at: isoTime(record.createdAt),
     updated_at: isoTime(record.updatedAt),

@@ -101,7 +101,7 @@ export async function assemble({
     migrate || developmentMode,
   );
   const store = reportingStore(opened, () => databaseResponded());
-  const repositories = await CachedRepositories.open(store.cachedRepositories, clock);
+  const repositories = await CachedRepositories.open(store.cachedRepositories, clock, config.cache.seeds);
   const activity = new Activity(clock);
   const metrics = new Metrics({
     version,
@@ -322,6 +322,7 @@ export async function assemble({
     }
     tls?.reload(files);
     identity.sessions.setAdmins(next.admins);
+    repositories.seeds = next.cache.seeds;
     identity.allowed.setAllowed(allowedLogins(next), next.login.recheck_minutes * 60_000);
   });
   let inEffect = live.current;

@@ -166,7 +166,10 @@ const COMMANDS: readonly CommandSpec<GlobalFlags>[] = [
           limit: { ...limit, word: "none" },
           enable: { ...flagOption("Serve from the cache."), excludes: "disable" },
           disable: flagOption("Pass through to the code host, keep the record."),
-          seeds: { ...flagOption("Make and send seeds."), excludes: "no-seeds" },
+          seeds: {
+            ...flagOption("Make and send seeds, also if cache.seeds is false."),
+            excludes: "no-seeds",
+          },
           "no-seeds": flagOption("Make and send no seeds."),
           bundles: { ...flagOption("Offer seeds to git as bundles."), excludes: "no-bundles" },
           "no-bundles": flagOption("Do not offer bundles."),

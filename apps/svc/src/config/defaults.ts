@@ -32,6 +32,8 @@ export const DEFAULTS = {
    * objects that upstream dropped are kept (section 2.4).
    */
   dropUnusedAfter: "30d",
+  /** Whether seeds are made and sent: a clone by one costs the service less than a fetch. */
+  seeds: true,
   seedInterval: "1h",
   /** Seconds: git's client unpacks 140 MB in about 10, often on the machine that the service runs on. */
   repackIdleSeconds: 10,

@@ -7,6 +7,7 @@ const LIVE_KEYS: readonly string[] = [
   "cache.heavy_mb",
   "cache.queue_seconds",
   "cache.queue_silent_seconds",
+  "cache.seeds",
   "log.level",
   "login",
   "tls.certificates",

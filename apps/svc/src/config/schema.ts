@@ -242,6 +242,8 @@ export const configSchema = z.strictObject({
     max_total_size_mb: bounded(BOUNDS.maxTotalSizeMb).optional(),
     /** How long a response file that nobody asks for is kept; 0s: for ever. */
     drop_unused_after: duration().prefault(DEFAULTS.dropUnusedAfter),
+    /** Whether seeds are made and sent for repositories whose records do not say so. */
+    seeds: z.boolean().default(DEFAULTS.seeds),
     /** Minimum time between two seeds of a repository. */
     seed_interval: duration().prefault(DEFAULTS.seedInterval),
     /** How long a repository must be without requests before its packs are merged. */

@@ -2,7 +2,6 @@ import { html, type Html } from "@devplat/web-kit";
 import { DEFAULT_TIMEOUT_SECONDS } from "../../administration/repositories/cached-repositories.ts";
 import type { BucketFigures, CacheStats } from "../../cache/policy.ts";
 import type { RepositoryState, SummedFigures } from "../../administration/repositories/repositories.ts";
-import type { CachedRepositoryRecord } from "../../storage/store.ts";
 import { cacheFigures } from "../common/cache-figures.ts";
 import {
   EMPTY_FORM,
@@ -170,7 +169,7 @@ function showRow(record: RepositoryState, { now }: RepositoriesPageOptions): Htm
       <div>
         ${record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS} s <span class="small muted">timeout</span>
         <div class="small muted">
-          ${record.maxCacheSizeMb === undefined ? "no size limit" : `maximum ${record.maxCacheSizeMb} MB`}${record.seed === false ? ", no seeds" : ""}${record.bundles === true ? ", bundles" : ""}
+          ${record.maxCacheSizeMb === undefined ? "no size limit" : `maximum ${record.maxCacheSizeMb} MB`}${record.seed ? "" : ", no seeds"}${record.bundles === true ? ", bundles" : ""}
         </div>
       </div>
     </td>
@@ -231,7 +230,7 @@ function editRow(record: RepositoryState, form: FormState): Html {
         <input type="hidden" name="version" value="${form.values["version"] ?? String(record.version)}" />
         <div class="fields">${limitFields("edit", form)}</div>
         <label class="check">
-          <input type="hidden" name="seed_shown" value="on" />
+          <input type="hidden" name="seed_before" value="${form.values["seed_before"] ?? ""}" />
           <input type="checkbox" name="seed" value="on" ${form.values["seed"] === "on" ? "checked" : ""} />
           Make and send seeds
         </label>
@@ -261,12 +260,14 @@ function emptyList(): Html {
 }
 
 /** The values of a record as its edit form shows them. */
-export function editFormOf(record: CachedRepositoryRecord): FormState {
+export function editFormOf(record: RepositoryState): FormState {
+  const seed = record.seed ? "on" : "off";
   return {
     values: {
       timeout_seconds: record.timeoutSeconds === undefined ? "" : String(record.timeoutSeconds),
       max_cache_size_mb: record.maxCacheSizeMb === undefined ? "" : String(record.maxCacheSizeMb),
-      seed: record.seed === false ? "" : "on",
+      seed,
+      seed_before: seed,
       bundles: record.bundles === true ? "on" : "",
       version: String(record.version),
     },

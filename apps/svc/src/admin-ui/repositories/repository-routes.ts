@@ -66,7 +66,12 @@ export function addRepositoryRoutes(routes: RepositoryRoutes): void {
   pages.post(`${PATH}/:id`, "admin", async ({ actor, id, form, show, redirect }) => {
     const version = Number(form["version"]);
     try {
-      const state = await repositories.change(actor, id, changeOf(form), version ? [version] : undefined);
+      const state = await repositories.change(
+        actor,
+        id,
+        changeOf(form, repositories.seeds),
+        version ? [version] : undefined,
+      );
       return redirect(done("saved", state));
     } catch (error) {
       const refused = isOvertaken(error)
@@ -133,12 +138,19 @@ function limitsOf(form: Form): Record<(typeof LIMIT_FIELDS)[number], number | st
   };
 }
 
-/** A form of an earlier version lacks these boxes. A box that is not ticked is not sent. */
-function changeOf(form: Form): object {
+/**
+ * A form of an earlier version lacks these boxes. A box that is not ticked is not sent.
+ *
+ * @param seeds whether repositories have seeds whose records do not say so
+ */
+function changeOf(form: Form, seeds: boolean): object {
   const limits = limitsOf(form);
+  const before = form["seed_before"];
+  const seed = form["seed"] === "on";
   return {
     ...limits,
-    ...(form["seed_shown"] === undefined ? {} : { seed: form["seed"] === "on" ? null : false }),
+    // A box that stays as it was leaves the record as it is, so that the record follows `cache.seeds` as before.
+    ...(before === undefined || seed === (before === "on") ? {} : { seed: seed === seeds ? null : seed }),
     ...(form["bundles_shown"] === undefined ? {} : { bundles: form["bundles"] === "on" ? true : null }),
   };
 }
@@ -149,9 +161,9 @@ function isOvertaken(error: unknown): boolean {
 }
 
 /** The edit form after another change came first: with the typed values, and the version that it would now replace. */
-function overtaken(form: Form, { version }: RepositoryState): FormState {
+function overtaken(form: Form, { version, seed }: RepositoryState): FormState {
   return {
-    values: { ...form, version: String(version) },
+    values: { ...form, version: String(version), seed_before: seed ? "on" : "off" },
     faults: {},
     message: "Another user changed this repository. Save again to replace that change, or cancel to see it",
   };

@@ -30,6 +30,22 @@ describe("CachedRepositories", () => {
     await store.close();
   });
 
+  it("cache.seeds is for all records that do not say whether they have seeds", async () => {
+    const store = await memoryStore();
+    const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock, false);
+    const names = [undefined, true, false];
+    for (const seed of names) await repositories.add({ ...FIELDS, name: String(seed), seed });
+    const seeds = () => names.map((name) => repositories.find("acme", String(name))?.seed);
+    assert.deepEqual(seeds(), [false, true, false]);
+    await repositories.refresh();
+    assert.deepEqual(seeds(), [false, true, false]);
+    repositories.seeds = true;
+    assert.deepEqual(seeds(), [true, true, false]);
+    repositories.seeds = false;
+    assert.deepEqual(seeds(), [false, true, false]);
+    await store.close();
+  });
+
   it("a change after one of another process keeps both, and an old version fails", async () => {
     const store = await memoryStore();
     const here = await CachedRepositories.open(store.cachedRepositories, systemClock);

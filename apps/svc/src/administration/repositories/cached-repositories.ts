@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock } from "@devplat/base";
 import type { CachePolicies, CachePolicy } from "../../cache/policy.ts";
+import { DEFAULTS } from "../../config/defaults.ts";
 import { SvcError } from "../../errors.ts";
 import { foldCase } from "../../repository-name.ts";
 import type { CachedRepositoryRecord, CachedRepositoryStore } from "../../storage/store.ts";
@@ -12,8 +13,6 @@ export const DEFAULT_TIMEOUT_SECONDS = 30;
 export const MAX_TIMEOUT_SECONDS = 3600;
 /** A tebibyte in mebibytes: more than a disk of today, and exact as a number. */
 export const MAX_CACHE_SIZE_MB = 1_048_576;
-/** Whether seeds are made and sent, by default. */
-export const DEFAULT_SEED = true;
 /** Whether git is offered bundles, by default: it asks for them with each clone, also with `--depth 1`. */
 export const DEFAULT_BUNDLES = false;
 /** Maximum tries of a change without a version while other instances change the same record. */
@@ -27,7 +26,7 @@ export interface NewCachedRepository {
   readonly timeoutSeconds: number | undefined;
   /** Undefined: no limit. */
   readonly maxCacheSizeMb: number | undefined;
-  /** Undefined: the default, {@link DEFAULT_SEED}. */
+  /** Undefined: as `cache.seeds` says. */
   readonly seed: boolean | undefined;
   /** Undefined: the default, {@link DEFAULT_BUNDLES}. */
   readonly bundles: boolean | undefined;
@@ -43,6 +42,7 @@ export type CachedRepositoryChange = Partial<Omit<NewCachedRepository, "owner" |
 export class CachedRepositories implements CachePolicies {
   readonly #store: CachedRepositoryStore;
   readonly #clock: Clock;
+  #seeds: boolean;
   #byId = new Map<string, CachedRepositoryRecord>();
   #byKey = new Map<string, CachePolicy>();
   #changed: (policy: CachePolicy) => void = () => undefined;
@@ -50,13 +50,19 @@ export class CachedRepositories implements CachePolicies {
   /** Counts the changes of the list in memory, so that a list that was read before one does not undo it. */
   #changes = 0;
 
-  private constructor(store: CachedRepositoryStore, clock: Clock) {
+  private constructor(store: CachedRepositoryStore, clock: Clock, seeds: boolean) {
     this.#store = store;
     this.#clock = clock;
+    this.#seeds = seeds;
   }
 
-  static async open(store: CachedRepositoryStore, clock: Clock): Promise<CachedRepositories> {
-    const repositories = new CachedRepositories(store, clock);
+  /** @param seeds `cache.seeds` */
+  static async open(
+    store: CachedRepositoryStore,
+    clock: Clock,
+    seeds: boolean = DEFAULTS.seeds,
+  ): Promise<CachedRepositories> {
+    const repositories = new CachedRepositories(store, clock, seeds);
     await repositories.#reload();
     return repositories;
   }
@@ -65,6 +71,17 @@ export class CachedRepositories implements CachePolicies {
   observe(changed: (policy: CachePolicy) => void, ended?: (policy: CachePolicy) => void): void {
     this.#changed = changed;
     if (ended !== undefined) this.#ended = ended;
+  }
+
+  /** Whether repositories whose records do not say so have seeds: `cache.seeds`. */
+  get seeds(): boolean {
+    return this.#seeds;
+  }
+
+  /** Applies to the next request. The observers are not called, because it can concern thousands of records. */
+  set seeds(seeds: boolean) {
+    this.#seeds = seeds;
+    this.#byKey = this.#policiesOf(this.#byId.values());
   }
 
   /** Reads the changes of other instances. @throws SvcError `database_unavailable` */
@@ -125,8 +142,8 @@ export class CachedRepositories implements CachePolicies {
       const after = { ...changed, updatedAt: this.#clock.now(), version: before.version + 1 };
       if (await this.#store.update(after)) {
         this.#remember(after);
-        this.#changed(policyOf(after));
-        if (before.enabled && !after.enabled) this.#ended(policyOf(after));
+        this.#changed(this.#policyOf(after));
+        if (before.enabled && !after.enabled) this.#ended(this.#policyOf(after));
         return after;
       }
       // Another instance changed the record first. Read again, and once more if this instance changed one in between.
@@ -143,14 +160,14 @@ export class CachedRepositories implements CachePolicies {
     this.#changes++;
     this.#byId.delete(id);
     this.#byKey.delete(keyOf(record.owner, record.name));
-    this.#ended(policyOf(record));
+    this.#ended(this.#policyOf(record));
     return record;
   }
 
   #remember(record: CachedRepositoryRecord): void {
     this.#changes++;
     this.#byId.set(record.id, record);
-    this.#byKey.set(keyOf(record.owner, record.name), policyOf(record));
+    this.#byKey.set(keyOf(record.owner, record.name), this.#policyOf(record));
   }
 
   /**
@@ -165,31 +182,35 @@ export class CachedRepositories implements CachePolicies {
     this.#changes++;
     const before = this.#byId;
     this.#byId = new Map(records.map((record) => [record.id, record]));
-    this.#byKey = new Map(records.map((record) => [keyOf(record.owner, record.name), policyOf(record)]));
+    this.#byKey = this.#policiesOf(records);
     for (const record of records) {
       const former = before.get(record.id);
       if (former === undefined || former.version === record.version) continue;
-      this.#changed(policyOf(record));
-      if (former.enabled && !record.enabled) this.#ended(policyOf(record));
+      this.#changed(this.#policyOf(record));
+      if (former.enabled && !record.enabled) this.#ended(this.#policyOf(record));
     }
     for (const [id, record] of before) {
-      if (!this.#byId.has(id)) this.#ended(policyOf(record));
+      if (!this.#byId.has(id)) this.#ended(this.#policyOf(record));
     }
     return true;
   }
-}
 
-function policyOf(record: CachedRepositoryRecord): CachePolicy {
-  return {
-    id: record.id,
-    owner: record.owner,
-    name: record.name,
-    enabled: record.enabled,
-    timeoutSeconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
-    maxCacheSizeMb: record.maxCacheSizeMb,
-    seed: record.seed ?? DEFAULT_SEED,
-    bundles: record.bundles ?? DEFAULT_BUNDLES,
-  };
+  #policiesOf(records: Iterable<CachedRepositoryRecord>): Map<string, CachePolicy> {
+    return new Map([...records].map((record) => [keyOf(record.owner, record.name), this.#policyOf(record)]));
+  }
+
+  #policyOf(record: CachedRepositoryRecord): CachePolicy {
+    return {
+      id: record.id,
+      owner: record.owner,
+      name: record.name,
+      enabled: record.enabled,
+      timeoutSeconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
+      maxCacheSizeMb: record.maxCacheSizeMb,
+      seed: record.seed ?? this.#seeds,
+      bundles: record.bundles ?? DEFAULT_BUNDLES,
+    };
+  }
 }
 
 function keyOf(owner: string, name: string): string {

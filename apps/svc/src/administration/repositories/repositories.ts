@@ -6,12 +6,7 @@ import { FieldError, SvcError } from "../../errors.ts";
 import { actionEvent } from "../../identity/audit-source.ts";
 import type { Actor } from "../../identity/principal.ts";
 import type { CachedRepositoryRecord } from "../../storage/store.ts";
-import {
-  DEFAULT_BUNDLES,
-  DEFAULT_SEED,
-  DEFAULT_TIMEOUT_SECONDS,
-  type CachedRepositories,
-} from "./cached-repositories.ts";
+import { DEFAULT_BUNDLES, DEFAULT_TIMEOUT_SECONDS, type CachedRepositories } from "./cached-repositories.ts";
 import type { FleetFigures, Instances } from "../instances/instances.ts";
 import { requireAdmin } from "../permission.ts";
 import { requireVersion, type ExpectedVersions } from "../record-version.ts";
@@ -20,6 +15,8 @@ import type { RepositoryProbe } from "./repository-probe.ts";
 
 /** A cached repository with the figures of its cache. */
 export interface RepositoryState extends CachedRepositoryRecord {
+  /** Whether seeds are made and sent, by the record or `cache.seeds`. */
+  readonly seed: boolean;
   /**
    * Added up over the instances on this database. The bucket is one for all, so it is not added up. Uploads that wait are those
    * of this instance.
@@ -71,8 +68,9 @@ export class Repositories {
     const fields = readNewRepository(input);
     if (check) await this.#requireReadable(actor, fields);
     const record = await this.#parts.list.add(fields);
-    this.#record(actor, "cached_repository.added", record, settingsOf(record));
-    return this.#stateOf(record);
+    const state = this.#stateOf(record);
+    this.#record(actor, "cached_repository.added", state, settingsOf(state));
+    return state;
   }
 
   /** @throws SvcError `invalid_fields`, `not_found`, `version_mismatch`; ProblemError */
@@ -90,8 +88,9 @@ export class Repositories {
     // First: after a crash in between, no instance serves data of the time before.
     if (before.enabled && change.enabled === false) await maintenance.purge(before.owner, before.name);
     const record = await list.change(id, change, expected);
-    this.#record(actor, "cached_repository.updated", record, settingsOf(record));
-    return this.#stateOf(record);
+    const state = this.#stateOf(record);
+    this.#record(actor, "cached_repository.updated", state, settingsOf(state));
+    return state;
   }
 
   /** Takes the repository off the list, and removes its data in the background. @throws SvcError `not_found`, `version_mismatch` */
@@ -128,6 +127,11 @@ export class Repositories {
     await Promise.all([instances.figures(), maintenance.look()]);
   }
 
+  /** Whether repositories have seeds whose records do not say so. */
+  get seeds(): boolean {
+    return this.#parts.list.seeds;
+  }
+
   /** Instances whose figures are added up, as they were read last. */
   get summed(): SummedFigures {
     return this.#parts.instances.known().summed;
@@ -145,8 +149,9 @@ export class Repositories {
   }
 
   #stateOf(record: CachedRepositoryRecord, known = this.#parts.instances.known()): RepositoryState {
-    const own = this.#parts.maintenance.stats(record.owner, record.name);
-    return { ...record, stats: known.stats(own, record) };
+    const { list, maintenance } = this.#parts;
+    const own = maintenance.stats(record.owner, record.name);
+    return { ...record, seed: record.seed ?? list.seeds, stats: known.stats(own, record) };
   }
 
   async #requireReadable(actor: Actor, { owner, name }: { owner: string; name: string }): Promise<void> {
@@ -181,12 +186,12 @@ const NOT_WARMED = {
   },
 };
 
-function settingsOf({ enabled, timeoutSeconds, maxCacheSizeMb, seed, bundles }: CachedRepositoryRecord) {
+function settingsOf({ enabled, timeoutSeconds, maxCacheSizeMb, seed, bundles }: RepositoryState) {
   return {
     enabled,
     timeout_seconds: timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
     max_cache_size_mb: maxCacheSizeMb ?? "none",
-    seed: seed ?? DEFAULT_SEED,
+    seed,
     bundles: bundles ?? DEFAULT_BUNDLES,
   };
 }

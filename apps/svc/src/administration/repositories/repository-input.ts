@@ -33,7 +33,7 @@ export const newRepositorySchema = z
       description: "Cap on the size of the cached responses, in MB. Default: no limit",
     }),
     seed: z.boolean().nullable().optional().meta({
-      description: "Whether seeds are made and sent. Default true",
+      description: "Whether seeds are made and sent. Default: `cache.seeds`",
     }),
     bundles: z.boolean().nullable().optional().meta({
       description: "Whether git is offered seeds as bundles. Default false",
