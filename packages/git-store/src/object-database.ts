@@ -1,14 +1,16 @@
-import { readdirSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
-import { isOid, type ObjectFormat } from "@devplat/git-protocol";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "./pack/base-cache.ts";
 import { GitStoreError } from "./errors.ts";
-import { loosePath, readLooseObject } from "./loose-object.ts";
 import { hashObject, oidBytes, typeName, type ObjectType } from "./object-format.ts";
 import { hexAt, parseOid, type Oid } from "./oid.ts";
+import { LooseObjects, readFolder } from "./objects/loose-objects.ts";
+import { ObjectSources } from "./objects/object-sources.ts";
 import { PackReader, type PackEntry } from "./pack/pack-reader.ts";
 import { Pack, type SharedPack } from "./pack/pack.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./pack/page-cache.ts";
+import { isMissingFile } from "./read-file.ts";
 
 /** Maximum tries to list a folder. A process that replaces packs at the same time makes one try fail. */
 const MAX_UPDATES = 10;
@@ -36,6 +38,11 @@ export interface ObjectDatabaseOptions {
   readonly baseCacheBytes?: number;
   /** Skips packs that cannot be opened instead of failing, for repairs. Default false. */
   readonly skipFaulty?: boolean;
+  /**
+   * More `objects` folders to read, as if they were alternates. Such as a folder whose objects are examined before they become
+   * part of the repository. Default none.
+   */
+  readonly extraFolders?: readonly string[];
 }
 
 /** A database in a form that `postMessage` sends to a worker thread without copying tables. */
@@ -46,7 +53,7 @@ export interface SharedDatabase {
 }
 
 /**
- * The objects of a repository: its packs, and loose objects that stock git may have written.
+ * The objects of a repository: its packs, loose objects that stock git may have written, and those of its alternates.
  *
  * Reading is synchronous. A walk through history reads thousands of small objects that are almost always in memory, and
  * a promise for each would cost more than the read. Run long walks in a worker thread ({@link attach}).
@@ -56,15 +63,19 @@ export class ObjectDatabase {
   readonly folder: string;
   readonly format: ObjectFormat;
   readonly reader: PackReader;
+  /** Its folders, with alternates, and the boundary of a shallow history. */
+  readonly sources: ObjectSources;
+  readonly loose: LooseObjects;
   readonly #skipFaulty: boolean;
   #packs: Pack[] = [];
-  #looseFolders = new Set<string>();
   #nextPackId = 0;
 
   private constructor(folder: string, options: ObjectDatabaseOptions) {
     this.folder = folder;
     this.format = options.format ?? "sha1";
     this.#skipFaulty = options.skipFaulty ?? false;
+    this.sources = new ObjectSources(folder, options.extraFolders ?? [], this.format);
+    this.loose = new LooseObjects(this.format);
     this.reader = new PackReader(
       new PageCache(options.pageCacheBytes ?? DEFAULT_PAGE_CACHE_BYTES),
       new BaseCache(options.baseCacheBytes ?? DEFAULT_BASE_CACHE_BYTES),
@@ -90,14 +101,18 @@ export class ObjectDatabase {
 
   /**
    * Opens a database in a worker thread from {@link shared} of another thread, without reading the tables again. If one
-   * of its packs has been replaced since, the folder is listed again.
+   * of its packs has been replaced since, or with `extraFolders`, the folders are listed again.
    */
   static attach(shared: SharedDatabase, options: Omit<ObjectDatabaseOptions, "format"> = {}): ObjectDatabase {
     const database = new ObjectDatabase(shared.folder, { ...options, format: shared.format });
     try {
       const attached = shared.packs.every((pack) => database.#attach(pack));
-      if (attached) database.#readLooseFolders();
-      else database.refresh();
+      if (!attached || options.extraFolders !== undefined) database.refresh();
+      else {
+        database.sources.refresh();
+        // The graph of chosen packs does not contain loose objects.
+        database.loose.setFolders(database.sources.folders, false);
+      }
     } catch (error) {
       database.close();
       throw error;
@@ -110,7 +125,7 @@ export class ObjectDatabase {
       return Pack.open(path, this.format, this.#nextPackId++);
     } catch (error) {
       // Another process repacked after the listing.
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+      if (isMissingFile(error)) return undefined;
       throw error;
     }
   }
@@ -120,7 +135,7 @@ export class ObjectDatabase {
       this.#packs.push(Pack.attach(shared, this.#nextPackId++));
       return true;
     } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
+      if (isMissingFile(error)) return false;
       throw error;
     }
   }
@@ -136,7 +151,7 @@ export class ObjectDatabase {
   }
 
   /**
-   * Lists the folder again, opens new packs and closes removed ones.
+   * Lists the folders again, opens new packs and closes removed ones.
    * A pack without `.idx` is incomplete, because the `.idx` is written last. If a pack disappears while it is opened,
    * another one with its objects has replaced it, so the folder is listed once more.
    *
@@ -155,21 +170,17 @@ export class ObjectDatabase {
   }
 
   #updatePacks(): { readonly changed: boolean; readonly complete: boolean } {
-    this.#readLooseFolders();
+    this.sources.refresh();
+    this.loose.setFolders(this.sources.folders);
     let complete = true;
     const isFault = (error: unknown): boolean => this.#skipFaulty && !isShortage(error);
-    const packFolder = join(this.folder, "pack");
-    const files = new Set(readFolder(packFolder));
-    const names = new Set<string>();
-    for (const file of files) {
-      if (file.startsWith("pack-") && file.endsWith(".idx") && files.has(file.replace(/idx$/u, "pack"))) {
-        names.add(file.slice(0, -".idx".length));
-      }
-    }
+    const found = findPacks(this.sources.folders);
+    const waiting = new Map(found);
     let changed = false;
     const kept: Pack[] = [];
     for (const pack of this.#packs) {
-      if (names.delete(pack.name)) {
+      if (waiting.get(pack.name) === pack.path) {
+        waiting.delete(pack.name);
         kept.push(pack);
       } else {
         this.reader.forget(pack);
@@ -177,13 +188,13 @@ export class ObjectDatabase {
         changed = true;
       }
     }
-    const times = modified(packFolder, [...names, ...kept.map(({ name }) => name)]);
+    const times = modified(found);
     const opened: Pack[] = [];
     try {
-      for (const name of names) {
+      for (const [name, path] of waiting) {
         let pack: Pack | undefined;
         try {
-          if (times.has(name)) pack = this.#tryOpen(join(packFolder, `${name}.pack`));
+          if (times.has(name)) pack = this.#tryOpen(path);
         } catch (error) {
           if (isFault(error)) continue;
           throw error;
@@ -223,7 +234,7 @@ export class ObjectDatabase {
 
   /** Tells whether the store has an object. */
   has(oid: Oid): boolean {
-    return this.find(oid) !== undefined || this.#hasLoose(oid);
+    return this.find(oid) !== undefined || this.loose.has(oid);
   }
 
   /** Like {@link has}, for an id in a buffer. */
@@ -232,7 +243,7 @@ export class ObjectDatabase {
     for (let i = 0; i < packs.length; i++) {
       if (packs[i]!.index.find(bytes, start) >= 0) return true;
     }
-    return this.#looseFolders.size > 0 && this.#hasLoose(hexAt(bytes, start, oidBytes(this.format)));
+    return !this.loose.isEmpty && this.loose.has(hexAt(bytes, start, oidBytes(this.format)));
   }
 
   /**
@@ -259,7 +270,7 @@ export class ObjectDatabase {
   readRaw(oid: Oid): RawObject | undefined {
     const location = this.find(oid);
     if (location !== undefined) return this.reader.read(location.pack, location.position);
-    return this.#hasLooseFolder(oid) ? readLooseObject(this.folder, oid) : undefined;
+    return this.loose.read(oid);
   }
 
   /** Returns type and size of an object. Does not inflate a packed object. @throws {GitStoreError} `missing_object` */
@@ -269,9 +280,9 @@ export class ObjectDatabase {
       const { type, size } = this.reader.info(location.pack, location.position);
       return { type: typeName(type), size };
     }
-    const raw = this.readRaw(oid);
-    if (raw === undefined) throw missing(oid);
-    return { type: typeName(raw.type), size: raw.content.length };
+    const header = this.loose.header(oid);
+    if (header === undefined) throw missing(oid);
+    return { type: typeName(header.type), size: header.size };
   }
 
   /** Returns the entry of a packed object. */
@@ -283,31 +294,36 @@ export class ObjectDatabase {
   close(): void {
     for (const pack of this.#packs) pack.close();
     this.#packs = [];
-    this.#looseFolders.clear();
-  }
-
-  #readLooseFolders(): void {
-    this.#looseFolders = new Set(readFolder(this.folder).filter((name) => /^[0-9a-f]{2}$/u.test(name)));
-  }
-
-  #hasLooseFolder(oid: Oid): boolean {
-    return this.#looseFolders.has(oid.slice(0, 2));
-  }
-
-  #hasLoose(oid: Oid): boolean {
-    return (
-      this.#hasLooseFolder(oid) &&
-      isOid(oid, this.format) &&
-      statSync(loosePath(this.folder, oid), { throwIfNoEntry: false }) !== undefined
-    );
+    this.loose.setFolders([]);
   }
 }
 
-/** Modification times of packs, ms, which give their order. Removed packs are left out. */
-function modified(folder: string, names: Iterable<string>): Map<string, number> {
+/** Paths of the complete packs in these folders, by name. Of packs with the same name the first one counts. */
+function findPacks(folders: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const folder of folders) {
+    const packFolder = join(folder, "pack");
+    const files = new Set(readFolder(packFolder));
+    for (const file of files) {
+      const name = file.slice(0, -".idx".length);
+      if (
+        file.startsWith("pack-") &&
+        file.endsWith(".idx") &&
+        files.has(`${name}.pack`) &&
+        !found.has(name)
+      ) {
+        found.set(name, join(packFolder, `${name}.pack`));
+      }
+    }
+  }
+  return found;
+}
+
+/** Modification times of packs by name, ms, which give their order. Removed packs are left out. */
+function modified(paths: ReadonlyMap<string, string>): Map<string, number> {
   const times = new Map<string, number>();
-  for (const name of names) {
-    const stat = statSync(join(folder, `${name}.pack`), { throwIfNoEntry: false });
+  for (const [name, path] of paths) {
+    const stat = statSync(path, { throwIfNoEntry: false });
     if (stat !== undefined) times.set(name, stat.mtimeMs);
   }
   return times;
@@ -318,15 +334,6 @@ function isShortage(error: unknown): boolean {
   return (
     error instanceof Error && "code" in error && ["EMFILE", "ENFILE", "ENOMEM"].includes(String(error.code))
   );
-}
-
-function readFolder(path: string): string[] {
-  try {
-    return readdirSync(path);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    throw error;
-  }
 }
 
 function missing(oid: Oid): GitStoreError {

@@ -32,6 +32,37 @@ export function readShared(path: string): Buffer {
   }
 }
 
+/** Tells whether an error of the file system says that there is no such file. */
+export function isMissingFile(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
+}
+
+/**
+ * Reads a complete file that is small in a sound repository.
+ *
+ * @returns undefined if there is no file
+ * @throws {GitStoreError} `too_large`, `corrupt_repository`; system errors
+ */
+export function readSmallFile(path: string, mostBytes: number): Buffer | undefined {
+  let file: ReturnType<typeof openFile>;
+  try {
+    file = openFile(path);
+  } catch (error) {
+    if (isMissingFile(error)) return undefined;
+    throw error;
+  }
+  try {
+    if (file.size > mostBytes) {
+      throw new GitStoreError("too_large", `read ${path}: it has more than ${mostBytes} bytes`, { path });
+    }
+    const bytes = Buffer.allocUnsafe(file.size);
+    readExactly(file.fd, bytes, 0, path);
+    return bytes;
+  } finally {
+    closeSync(file.fd);
+  }
+}
+
 /** Fills `target` from `position` on. @throws {GitStoreError} `truncated` */
 export function readExactly(fd: number, target: Uint8Array, position: number, path: string): void {
   let done = 0;

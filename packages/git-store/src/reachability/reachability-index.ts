@@ -7,7 +7,6 @@ import { replaceFile } from "../repository/replace-file.ts";
 import { encodeBitmapFile, type CommitBitmap } from "./bitmap-file.ts";
 import { encodeCommitGraph } from "./commit-graph-file.ts";
 import { encodeLayer } from "./layer-file.ts";
-import { selectBitmapCommits } from "./bitmap-selection.ts";
 import { hasBit, orInto, type Bitset } from "./bitset.ts";
 import { besides, commitGraphPath, ObjectGraph, type ObjectGraphOptions } from "./object-graph.ts";
 import { finish, finishInSlices, Pause, type Steps } from "../slices.ts";
@@ -149,8 +148,11 @@ export class ReachabilityIndex {
       }
       const byLevel = (a: number, b: number): number => graph.commits.levelOf(a) - graph.commits.levelOf(b);
       const chosen = new Set(spread([...rows].toSorted(byLevel), MAX_COVERED_TIPS));
-      if (options.history === true)
+      if (options.history === true) {
+        // Loaded here: a process that only serves selects no commits.
+        const { selectBitmapCommits } = await import("./bitmap-selection.ts");
         for (const row of selectBitmapCommits(graph.commits, chosen)) chosen.add(row);
+      }
       // Ancestors first, so that each walk ends at the previous bitmap.
       const ordered = [...chosen].toSorted(byLevel);
       let made = 0;

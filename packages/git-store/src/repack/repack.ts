@@ -3,6 +3,7 @@ import { mkdir, readdir, rename, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { BaseCache } from "../pack/base-cache.ts";
 import { syncFolder } from "../durable.ts";
+import { GitStoreError } from "../errors.ts";
 import { ObjectDatabase } from "../object-database.ts";
 import type { Oid } from "../oid.ts";
 import { PackReader } from "../pack/pack-reader.ts";
@@ -68,14 +69,21 @@ const CACHE_BYTES = 16 * 2 ** 20;
  * @param path the repository's folder
  * @param objects its open database; only packs that it has open take part
  * @returns undefined when there is nothing to merge
- * @throws {GitStoreError} for a corrupt pack; system errors (`ENOSPC`); the reason of the signal. The temporary folder
- *   is then removed.
+ * @throws {GitStoreError} for a corrupt pack; `unsupported_repository` with alternates; system errors (`ENOSPC`); the
+ *   reason of the signal. The temporary folder is then removed.
  */
 export async function prepareRepack(
   path: string,
   objects: ObjectDatabase,
   options: RepackOptions,
 ): Promise<PreparedRepack | undefined> {
+  if (objects.sources.folders.length > 1) {
+    throw new GitStoreError(
+      "unsupported_repository",
+      `merge the packs of ${path}: it borrows objects from other repositories. Run "git repack -a -d" in it, and remove objects/info/alternates`,
+      { path },
+    );
+  }
   const packs = packsInOrder(objects);
   const keptCount =
     options.keep === undefined

@@ -11,7 +11,6 @@ import { removeLeftovers } from "./leftovers.ts";
 import { acquireLock, type Lock, type LockOptions } from "./lock-file.ts";
 import { formatPackedRefs, parsePackedRefs, type Ref } from "./packed-refs.ts";
 import { checkRefName, isRefName } from "./ref-name.ts";
-import { removePack } from "./remove-pack.ts";
 import { READ_FLAGS } from "../read-file.ts";
 import { replaceFile } from "./replace-file.ts";
 
@@ -198,6 +197,8 @@ export class Repository {
 
   /** Removes a pack. Processes that have it open can still read it. @param name `pack-<checksum>` */
   async removePack(name: string): Promise<void> {
+    // Loaded here: few processes remove packs.
+    const { removePack } = await import("./remove-pack.ts");
     await removePack(join(this.path, "objects", "pack"), name);
     this.objects.refresh();
   }

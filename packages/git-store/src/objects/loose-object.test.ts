@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { git, temporaryFolder } from "../test/git.test-kit.ts";
-import { ObjectDatabase } from "./object-database.ts";
+import { git, temporaryFolder } from "../../test/git.test-kit.ts";
+import { ObjectDatabase } from "../object-database.ts";
 
 const OID = `ab${"1".repeat(38)}`;
 
@@ -16,8 +16,22 @@ const FAULTS: [name: string, code: string, bytes: Buffer][] = [
   ["an unknown type", "corrupt_object", deflateSync("blub 3\0abc")],
   ["a wrong size", "corrupt_object", deflateSync("blob 4\0abc")],
   ["a size with a leading zero", "corrupt_object", deflateSync("blob 03\0abc")],
+  ["a size above the content's by far", "corrupt_object", deflateSync("blob 99999\0abc")],
+  ["a size that is too large for memory", "too_large", deflateSync("blob 9000000000\0abc")],
+  ["a size that is not exact", "corrupt_object", deflateSync("blob 90000000000000000\0abc")],
+  ["a negative size", "corrupt_object", deflateSync("blob -3\0abc")],
+  ["no size", "corrupt_object", deflateSync("blob \0abc")],
+  ["two blanks before the size", "corrupt_object", deflateSync("blob  3\0abc")],
+  ["a header without an end", "corrupt_object", deflateSync(`blob 3${" ".repeat(40)}\0abc`)],
+  ["bytes after its stream", "corrupt_object", Buffer.concat([deflateSync("blob 3\0abc"), Buffer.from("x")])],
+  ["a damaged checksum", "corrupt_zlib", damagedEnd(deflateSync("blob 3\0abc"))],
   ["the content of another id", "corrupt_object", deflateSync("blob 3\0abc")],
 ];
+
+function damagedEnd(bytes: Buffer): Buffer {
+  bytes[bytes.length - 1]! ^= 1;
+  return bytes;
+}
 
 for (const [name, code, bytes] of FAULTS) {
   test(`ObjectDatabase.read of a loose object with ${name} throws ${code}`, () => {
