@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readdir, stat } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import { git, gitEnvironment, repositories, run, SVC_LAUNCHER, until } from "@devplat/testkit";
@@ -106,6 +107,34 @@ describe("svc-seed that is interrupted", { timeout: 600_000 }, () => {
         await assertGoesOn(folder);
       });
     }
+  }
+
+  for (const [name, program, ...args] of SHELLS) {
+    it(`${name}: SIGTERM does not wait for the SHA-256 of a large file`, async () => {
+      // In place of the program that sums a file so large that this takes minutes.
+      const folder = newFolder();
+      const bin = newFolder();
+      const mark = join(bin, "mark");
+      await mkdir(bin);
+      await writeFile(join(bin, "openssl"), `#!/bin/sh\n: >'${mark}'\nexec sleep 300\n`, { mode: 0o755 });
+      const env = gitEnvironment({ PATH: `${bin}:${process.env["PATH"]}` });
+      const child = spawn(program, [...args, SCRIPT, url(), folder], {
+        detached: true,
+        stdio: "ignore",
+        env,
+      });
+      started.push(child);
+      await until(() => existsSync(mark));
+      const ended = once(child, "exit");
+      child.kill("SIGTERM");
+      assert.deepEqual(await ended, [143, null]);
+      await until(() => !isGroupAlive(child));
+      relay.asked.length = 0;
+      const { code, stderr } = await seed([url(), folder]);
+      assert.equal(code, 0, stderr);
+      assert.deepEqual(packRanges(), [], "nothing is downloaded again");
+      await assertWhole(folder);
+    });
   }
 
   it("the next run goes on in each part after SIGKILL of all processes", async () => {

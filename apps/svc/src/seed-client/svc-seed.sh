@@ -32,6 +32,7 @@ END
 
 # Refs of the seed while the rest is fetched. With --into they stay: CI steps delete branches and tags only.
 REFS=refs/svc-seed
+BRANCHES='+refs/heads/*:refs/remotes/origin/*'
 # Most of these refs. Tips beyond are fetched again if they are needed.
 MAX_TIPS=2000
 # A pack from this size on is downloaded in parts.
@@ -404,12 +405,15 @@ show_progress() {
   done
 }
 
+# sum_sha256 FILE: sets $sum. A signal ends the program, which takes seconds for a large file.
 # openssl first: it uses the instructions of the processor for SHA-256, and takes a fifth of the time of sha256sum.
-sha256_of() {
-  if command -v openssl >/dev/null 2>&1; then openssl dgst -sha256 -r <"$1"
-  elif command -v sha256sum >/dev/null 2>&1; then sha256sum <"$1"
-  else shasum -a 256 <"$1"
-  fi | cut -d ' ' -f 1
+sum_sha256() {
+  if command -v openssl >/dev/null 2>&1; then exec openssl dgst -sha256 -r
+  elif command -v sha256sum >/dev/null 2>&1; then exec sha256sum
+  else exec shasum -a 256
+  fi <"$1" >"$work/sum" &
+  ended
+  sum=$(cut -d ' ' -f 1 "$work/sum")
 }
 
 # hex_at FILE FROM_END: as many bytes as an object id has, which begin so many bytes before the end.
@@ -418,7 +422,8 @@ hex_at() { tail -c "$2" "$1" | dd bs=1 count=$oid_bytes 2>/dev/null | od -An -v 
 check_files() {
   for key in pack idx rev commit_graph; do
     eval "name=\$${key}_file sha256=\$${key}_sha256"
-    if [ "$(sha256_of "$work/$key")" != "$sha256" ]; then
+    sum_sha256 "$work/$key"
+    if [ "$sum" != "$sha256" ]; then
       rm -f "$work/$key" "$work/$key.whole"
       why="$name is damaged: its SHA-256 is another one"
       return 1
@@ -536,8 +541,16 @@ download() {
   [ -n "$complete" ]
 }
 
+# set_origin URL [REFSPEC]: the settings of the remote, where git clone writes them.
 set_origin() {
-  in_repo config remote.origin.url "$1" && in_repo config remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
+  in_repo config remote.origin.url "$1" || return 1
+  [ $# -eq 1 ] || in_repo config remote.origin.fetch "$2" || return 1
+  # git clone learns the object format from the server after it has written the remote.
+  [ "$format" != sha1 ] || return 0
+  cp "$git_dir/config" "$work/config" &&
+    git config --file "$work/config" --unset extensions.objectformat &&
+    git config --file "$work/config" extensions.objectformat "$format" &&
+    mv -f "$work/config" "$git_dir/config"
 }
 
 # The server's branches and tags as OID, name here, and for an annotated tag OID of its object. Unusual names are left to git fetch.
@@ -580,7 +593,9 @@ fetch_rest() {
   why="git fetch failed"
   heads=refs/remotes/origin
   [ -z "$bare" ] || heads=refs/heads
-  if [ -n "$bare" ]; then in_repo config remote.origin.url "$url"; else set_origin "$url"; fi || return 1
+  set -- "$url"
+  [ -n "$bare" ] || set -- "$url" "$BRANCHES"
+  set_origin "$@" || return 1
   write_refs || return 1
   settings='-c gc.auto=0 -c maintenance.auto=false -c fetch.writeCommitGraph=false -c core.logAllRefUpdates=false'
   shown=-q
@@ -596,9 +611,10 @@ set_head() {
   why="cannot set HEAD"
   message="clone: from $plain_url"
   wanted=${branch:-$head_branch} oid=$head_oid
-  if [ -n "$wanted" ]; then
+  if [ -n "$wanted" ] && ! oid=$(in_repo rev-parse -q --verify "$heads/$wanted^0"); then
     # A tag, or a fault that git says better.
-    oid=$(in_repo rev-parse -q --verify "$heads/$wanted^0") || { why="there is no branch $wanted"; return 1; }
+    oid=$(in_repo rev-parse -q --verify "refs/tags/$wanted^0") || { why="there is no branch or tag $wanted"; return 1; }
+    wanted=''
   fi
   if [ -n "$bare" ]; then
     if [ -n "$wanted" ]; then in_repo symbolic-ref HEAD "refs/heads/$wanted"
@@ -619,12 +635,37 @@ set_head() {
     in_repo config "branch.$wanted.merge" "refs/heads/$wanted"
 }
 
+# Tells how to leave a HEAD without a branch, as git clone does, also with --quiet.
+advise_detached() {
+  [ "$(git -C "$dir" config --type=bool advice.detachedHead)" != false ] || return 0
+  cat >&2 <<END
+Note: switching to '$oid'.
+
+You are in 'detached HEAD' state. You can look around, make experimental
+changes and commit them, and you can discard any commits you make in this
+state without impacting any branches by switching back to a branch.
+
+If you want to create a new branch to retain commits you create, you may
+do so (now or later) by using -c with the switch command. Example:
+
+  git switch -c <new-branch-name>
+
+Or undo this operation with:
+
+  git switch -
+
+Turn off this advice by setting config variable advice.detachedHead to false
+
+END
+}
+
 finish() {
   fetch_rest && set_head || return 1
   rm -rf "$work"
   state="Run git checkout -f in $dir to go on"
   unset SVC_SEED_USER SVC_SEED_PASSWORD
   if [ -n "$checkout" ] && [ -n "$oid" ]; then
+    [ -n "$wanted" ] || advise_detached
     # Without a name: a branch may have the name HEAD.
     git -C "$dir" -c core.warnAmbiguousRefs=false checkout -q ${progress:+--progress} -f &
     ended || exit
@@ -677,7 +718,7 @@ into_folder() {
     note "$dir is a repository already"
     exit 0
   fi
-  if read_url && read_manifest && take_seed && detach_head && set_origin "${origin_url:-$(without_password)}"; then
+  if read_url && read_manifest && take_seed && detach_head && set_origin "${origin_url:-$(without_password)}" "$BRANCHES"; then
     rm -rf "$work"
     objects_brought=$(sed -n 's/^  "pack": .*"objects":\([0-9]*\).*/\1/p' "$manifest")
     note "brought ${objects_brought:-the} objects of the seed of $(field made_at) ($((pack_size / 1000000)) MB) into $dir"
