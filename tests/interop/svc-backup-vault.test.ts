@@ -252,12 +252,19 @@ it("an instance that was silent reads and writes nothing while a restore runs", 
   assert.equal(tokens.length, KILLED_TOKENS + 1);
 });
 
-/** A restore that begins when no instance has reported for some time, and is stopped (SIGSTOP) when it has its mark. */
+/**
+ * A restore that begins when no instance has reported for some time, and is stopped (SIGSTOP) when it has replaced a user. It has
+ * looked for instances then: one that was stopped before finds the instance that continues, and is refused.
+ */
 async function heldRestore(
   target: Record<string, string>,
   file: string,
 ): Promise<{ readonly goOn: () => Promise<void>; readonly kill: () => void }> {
   const env = { ...process.env, SVC_DEV_MODE: "true", SVC_BACKUP_PASSPHRASE: PASSPHRASE, ...target };
+  const [user = assert.fail("there is no user")] = await namesBelow(
+    `${target["SVC_VAULT_PREFIX"] ?? ""}/users`,
+  );
+  const former = await versionOf(user);
   for (;;) {
     const child = spawn(SVC_LAUNCHER, ["restore", file, "--replace"], {
       cwd: folder.path,
@@ -265,10 +272,7 @@ async function heldRestore(
       stdio: "ignore",
     });
     const ended = once(child, "exit") as Promise<[number | null]>;
-    const marked = until(
-      async () => child.exitCode !== null || (await formOf(target)).includes("has_not_ended"),
-    );
-    await marked;
+    await until(async () => child.exitCode !== null || (await versionOf(user)) > former);
     if (child.exitCode !== null) {
       assert.equal(child.exitCode, 1, "an instance still counts as running");
       continue;
@@ -283,4 +287,9 @@ async function heldRestore(
       kill: () => void child.kill("SIGKILL"),
     };
   }
+}
+
+async function versionOf(path: string): Promise<number> {
+  const { body } = await vault.request("GET", `kv/metadata/${path}`);
+  return (body["data"] as { current_version: number }).current_version;
 }
