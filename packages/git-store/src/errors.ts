@@ -27,6 +27,8 @@
  * | `unsupported_repository` | a repository uses an unknown format or extension |
  * | `corrupt_repository` | `config`, `HEAD` or `packed-refs` does not parse |
  * | `unservable` | this store cannot serve a fetch request; forward it to the origin |
+ * | `ref_changed` | a ref does not have the value that its update expects |
+ * | `ref_conflict` | a ref cannot be updated: its name conflicts with that of another ref, or it is symbolic |
  * | `locked` | another live process holds the lock |
  */
 export type GitStoreErrorCode = (typeof GIT_STORE_ERROR_CODES)[number];
@@ -57,6 +59,8 @@ export const GIT_STORE_ERROR_CODES = [
   "unsupported_repository",
   "corrupt_repository",
   "unservable",
+  "ref_changed",
+  "ref_conflict",
   "locked",
 ] as const;
 

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { readdir, rm, stat, unlink } from "node:fs/promises";
+import { readdir, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { OWNER, ownerIsGone } from "./owner.ts";
 
 /** Folders with temporary files, relative to the repository. */
-const FOLDERS = [".", "objects/pack", "objects/info"];
+const FOLDERS = [".", "objects", "objects/pack", "objects/info"];
 
 /** Minimum age before removal, ms, for temporary files of an unknown owner and packs without index. */
 const GRACE_MS = 60 * 60 * 1000;
@@ -27,11 +27,47 @@ export async function removeLeftovers(repositoryPath: string): Promise<string[]>
     const names = new Set(await readdir(path).catch(() => []));
     for (const name of names) {
       if (!(await isLeftover(join(path, name), name, names))) continue;
-      await rm(join(path, name), { recursive: true });
+      if (name.startsWith("tmp_reflock_")) removed.push(...(await removeLock(repositoryPath, name)));
+      await rm(join(path, name), { recursive: true, force: true });
       removed.push(join(path, name));
     }
   }
   return removed;
+}
+
+/**
+ * Removes the lock of a ref that is another name of this temporary file. Its new name keeps a second process from removing a lock
+ * that was made since.
+ *
+ * @returns path of the lock
+ */
+async function removeLock(repositoryPath: string, name: string): Promise<string[]> {
+  const claimed = join(repositoryPath, temporaryName("reflock"));
+  try {
+    await rename(join(repositoryPath, name), claimed);
+  } catch {
+    return [];
+  }
+  try {
+    const { ino } = await stat(claimed, { bigint: true });
+    for (const path of await lockFiles(repositoryPath)) {
+      const facts = await stat(path, { bigint: true }).catch(() => undefined);
+      if (facts?.ino !== ino) continue;
+      await unlink(path);
+      return [path];
+    }
+    return [];
+  } finally {
+    await unlink(claimed);
+  }
+}
+
+/** Lock files of git for HEAD, `packed-refs` and refs. */
+async function lockFiles(repositoryPath: string): Promise<string[]> {
+  const names = (await readdir(repositoryPath)).filter((name) => name.endsWith(".lock"));
+  const refs = await readdir(join(repositoryPath, "refs"), { recursive: true }).catch(() => []);
+  names.push(...refs.filter((name) => name.endsWith(".lock")).map((name) => join("refs", name)));
+  return names.map((name) => join(repositoryPath, name));
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Dirent } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isOid, type ObjectFormat } from "@devplat/git-protocol";
@@ -125,7 +126,7 @@ export class Repository {
   }
 
   async #readLooseRefs(folder: string, found: Ref[]): Promise<void> {
-    for (const entry of await readdir(join(this.path, folder), { withFileTypes: true })) {
+    for (const entry of await readRefFolder(join(this.path, folder))) {
       const name = `${folder}/${entry.name}`;
       if (entry.isDirectory()) {
         await this.#readLooseRefs(name, found);
@@ -246,11 +247,29 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
+/** Entries of a folder of refs. It is empty if another process has removed it with its last ref. */
+async function readRefFolder(path: string): Promise<Dirent[]> {
+  try {
+    return await readdir(path, { withFileTypes: true });
+  } catch (error) {
+    if (error instanceof Error && "code" in error && ["ENOENT", "ENOTDIR"].includes(String(error.code)))
+      return [];
+    throw error;
+  }
+}
+
 async function readOptional(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, READ_OPTIONS);
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    // ENOTDIR and EISDIR: another process has replaced a ref by a folder of refs, or such a folder by a ref.
+    if (
+      error instanceof Error &&
+      "code" in error &&
+      ["ENOENT", "ENOTDIR", "EISDIR"].includes(String(error.code))
+    ) {
+      return undefined;
+    }
     throw error;
   }
 }

@@ -1,0 +1,108 @@
+import { readdir, readFile, rmdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { isOid, type ObjectFormat } from "@devplat/git-protocol";
+import { GitStoreError } from "../errors.ts";
+import type { Oid } from "../oid.ts";
+import { parsePackedRefs } from "../repository/packed-refs.ts";
+import { READ_FLAGS } from "../read-file.ts";
+import { hasCode } from "./system-error.ts";
+
+/** Value of a loose ref. */
+export type LooseRef =
+  | { readonly kind: "oid"; readonly oid: Oid }
+  | { readonly kind: "symbolic" | "missing" | "folder" };
+
+/** Reads the file of a loose ref. @throws {GitStoreError} `corrupt_repository` */
+export async function readLooseRef(
+  repositoryPath: string,
+  name: string,
+  format: ObjectFormat,
+): Promise<LooseRef> {
+  let text: string;
+  try {
+    text = (await readFile(join(repositoryPath, name), { encoding: "utf8", flag: READ_FLAGS })).trimEnd();
+  } catch (error) {
+    if (hasCode(error, "ENOENT", "ENOTDIR")) return { kind: "missing" };
+    if (hasCode(error, "EISDIR")) return { kind: "folder" };
+    throw error;
+  }
+  if (text.startsWith("ref:")) return { kind: "symbolic" };
+  if (isOid(text, format)) return { kind: "oid", oid: text };
+  throw new GitStoreError("corrupt_repository", `read ${repositoryPath}/${name}: not an id`, { path: name });
+}
+
+/** The file `packed-refs`. */
+export class PackedRefs {
+  readonly #text: string;
+  readonly #oids: ReadonlyMap<string, Oid>;
+  /** Folders of refs: `refs/heads/a` for `refs/heads/a/b`. */
+  #folders: ReadonlySet<string> | undefined;
+
+  /** @throws {GitStoreError} `corrupt_repository` */
+  constructor(text: string, format: ObjectFormat) {
+    this.#text = text;
+    this.#oids = new Map(parsePackedRefs(text, format).map(({ name, oid }) => [name, oid]));
+  }
+
+  /** @throws {GitStoreError} `corrupt_repository` */
+  static async read(repositoryPath: string, format: ObjectFormat): Promise<PackedRefs> {
+    try {
+      const options = { encoding: "utf8", flag: READ_FLAGS } as const;
+      return new PackedRefs(await readFile(join(repositoryPath, "packed-refs"), options), format);
+    } catch (error) {
+      if (hasCode(error, "ENOENT")) return new PackedRefs("", format);
+      throw error;
+    }
+  }
+
+  oidOf(name: string): Oid | undefined {
+    return this.#oids.get(name);
+  }
+
+  /** Whether a ref is below this name. */
+  hasBelow(name: string): boolean {
+    this.#folders ??= new Set([...this.#oids.keys()].flatMap(foldersOf));
+    return this.#folders.has(name);
+  }
+
+  /** The text without these refs. All other lines stay as they are, because the header states facts about them. */
+  textWithout(names: ReadonlySet<string>): string {
+    let isDropped = false;
+    return this.#text
+      .split("\n")
+      .filter((line) => {
+        if (!line.startsWith("^")) {
+          isDropped = !line.startsWith("#") && names.has(line.slice(line.indexOf(" ") + 1));
+        }
+        return !isDropped;
+      })
+      .join("\n");
+  }
+}
+
+/** The names above a ref, without `refs`: `refs/heads` and `refs/heads/a` for `refs/heads/a/b`. */
+export function foldersOf(name: string): string[] {
+  const parts = name.split("/");
+  return parts.slice(2).map((_, at) => parts.slice(0, at + 2).join("/"));
+}
+
+/** Removes a folder if it has no files, with the empty folders in it. Refs that were deleted leave such folders. */
+export async function removeEmptyFolders(path: string): Promise<void> {
+  const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+  for (const entry of entries) {
+    if (!entry.isDirectory()) return;
+    await removeEmptyFolders(join(path, entry.name));
+  }
+  await rmdir(path).catch(() => undefined);
+}
+
+/** Removes the folders above a file that are empty, up to and without `top`. */
+export async function removeEmptyParents(top: string, file: string): Promise<void> {
+  for (let folder = dirname(file); folder.length > top.length; folder = dirname(folder)) {
+    try {
+      await rmdir(folder);
+    } catch {
+      return;
+    }
+  }
+}
