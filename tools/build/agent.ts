@@ -1,10 +1,11 @@
 import { chmod, copyFile, mkdir, readFile, rm } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { build, type BuildOptions, type Plugin } from "esbuild";
 import { assetsInside } from "./assets-inside.ts";
 import { narrow } from "./narrow.ts";
+import { ROOT } from "./root.ts";
 
-export const SOURCE = resolve(import.meta.dirname, "../../apps/agent/src");
+export const SOURCE = join(ROOT, "apps/agent/src");
 const RUNTIME_MAJOR = 26;
 /** Files that start a thread, with the code that the thread runs, in the folder of the file. */
 export const THREADS = [
@@ -59,6 +60,7 @@ export async function buildAgent(folder: string): Promise<string> {
  * CommonJS: as an ES module it starts twice as slowly. Names stay as they are, because errors show those of classes.
  */
 export const COMMON: BuildOptions = {
+  absWorkingDir: ROOT,
   bundle: true,
   platform: "node",
   format: "cjs",

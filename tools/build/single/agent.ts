@@ -3,11 +3,16 @@ import { build, type BuildOptions, type Metafile } from "esbuild";
 import { COMMON, ENGINE_FLAGS, SOURCE, lateCode, separateBundles, threads } from "../agent.ts";
 import { assetsInside } from "../assets-inside.ts";
 import { narrow } from "../narrow.ts";
+import { bundleFirst, compiledCodes, wrapBundle } from "./first-bundle.ts";
 import { releaseVersion } from "./release-version.ts";
+import { startedFunctions } from "./started-functions.ts";
 import type { ProgramBundle } from "./program-bundle.ts";
 
+const BUNDLE = "program.cjs";
+
 /**
- * Bundles the daemon for a single executable: everything in one file, and one for each thread and for late code.
+ * Bundles the daemon for a single executable: one file for what runs first, one for the program, and one for each thread and for late
+ * code.
  *
  * @param folder exists
  */
@@ -24,7 +29,8 @@ export async function bundleAgent(folder: string, version: string): Promise<Prog
     await make({ entryPoints: [entry], outfile });
     await narrow(outfile);
   }
-  const main = join(folder, "agent.cjs");
+  const program = join(folder, BUNDLE);
+  assets[BUNDLE] = program;
   // A file in the executable has no path on disk: the thread gets its text.
   const start = (name: string): string => `require("node:sea").getAsset("${name}", "utf8"), { eval: true,`;
   const load = (name: string): string => `((module) => {
@@ -34,16 +40,20 @@ export async function bundleAgent(folder: string, version: string): Promise<Prog
     return module.exports;
   })({ exports: {} })`;
   await make({
-    entryPoints: [join(SOURCE, "login-check.cjs")],
-    outfile: main,
+    entryPoints: [join(SOURCE, "main.ts")],
+    outfile: program,
     plugins: [assetsInside(), threads(start), lateCode(load), releaseVersion(version)],
   });
-  await narrow(main);
+  await narrow(program);
+  await wrapBundle(program);
+  const before = join(SOURCE, "login-check.cjs");
+  const { main, metafile } = await bundleFirst(folder, { name: "agent", version, bundle: BUNDLE, before });
   return {
     main,
     assets,
+    compiled: compiledCodes(BUNDLE, startedFunctions("agent")),
     engineFlags: ENGINE_FLAGS,
     nodeFlags: ["--disable-warning=ExperimentalWarning"],
-    metafiles,
+    metafiles: [...metafiles, metafile],
   };
 }

@@ -3,7 +3,9 @@ import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
 import { run, tempFolder } from "@devplat/testkit";
+import { functionsOf } from "./functions.ts";
 import { BUNDLERS, PROGRAMS } from "./program.ts";
+import { startedFunctions } from "./started-functions.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 
@@ -38,6 +40,25 @@ describe("bundles of a release", () => {
       await folder.remove();
     });
   }
+
+  it("of svc have most functions of the recorded starts", async () => {
+    const folder = await tempFolder("bundles");
+    const { assets } = await BUNDLERS.svc(folder.path, "1.2.3");
+    const known = functionsOf(await readFile(assets["program.cjs"] ?? "", "latin1"));
+    const lists = Object.entries(startedFunctions("svc"));
+    assert.deepEqual(
+      lists.map(([command]) => command),
+      ["serve"],
+    );
+    for (const [command, names] of lists) {
+      const found = names.filter((name) => known.has(name)).length;
+      assert.ok(
+        found > names.length * 0.85,
+        `${command}: ${found} of ${names.length}; npm run record:start writes a new list`,
+      );
+    }
+    await folder.remove();
+  });
 
   it("of svc run with flags under which the compiled code of Node's modules is valid", async () => {
     const folder = await tempFolder("bundles");

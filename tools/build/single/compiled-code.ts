@@ -1,4 +1,11 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { functionsOf } from "./functions.ts";
+
+const COMPILE_BUNDLE = resolve(import.meta.dirname, "compile-bundle.ts");
+/** Bytes that compiled code of a bundle may have. */
+const MAX_CODE = 64 * 1024 * 1024;
 
 /**
  * V8 mixes a random number into its hash tables, and compiled code holds their order. With a fixed number, two builds give
@@ -6,6 +13,9 @@ import { execFileSync } from "node:child_process";
  * the flags is replaced. Hashes are computed again when the code is loaded, as with any compiled code of another process.
  */
 export const FIXED_HASHES = "--hash-seed=1";
+
+/** Threads of V8 that work next to the compiler change some fields of the code. */
+const ONE_THREAD = "--single-threaded";
 
 /** Start of compiled code: 4 bytes each for magic number, version of V8, source, flags. */
 const FLAGS_AT = 12;
@@ -31,6 +41,32 @@ export function useRandomHashes(executable: Buffer, node: string, flags: readonl
     throw new Error(`Cannot find the compiled code in the executable: ${places.length} places look like it`);
   }
   random.copy(executable, place, FLAGS_AT);
+}
+
+/**
+ * Compiles a bundle for a process without {@link FIXED_HASHES}. Equal bundles give equal bytes.
+ *
+ * @param file a function with the parameters of a CommonJS module, in ASCII
+ * @param name the bundle's name in stack traces
+ * @param functions names by `functionsOf`, which are compiled as well; the rest is compiled when it is first called
+ * @param flags of Node and of the engine, which the program runs with
+ */
+export function compiledBundle(
+  file: string,
+  name: string,
+  functions: readonly string[],
+  flags: readonly string[],
+): Buffer {
+  const places =
+    functions.length === 0 ? new Map<string, number>() : functionsOf(readFileSync(file, "latin1"));
+  const ends = functions.flatMap((path) => places.get(path) ?? []).toSorted((a, b) => a - b);
+  const building = [...flags, FIXED_HASHES, ONE_THREAD];
+  const code = execFileSync(process.execPath, [...building, COMPILE_BUNDLE, file, name], {
+    input: JSON.stringify(ends),
+    maxBuffer: MAX_CODE,
+  });
+  headerOf(process.execPath, flags).copy(code, FLAGS_AT, FLAGS_AT);
+  return code;
 }
 
 /** Start of any compiled code of a Node under flags. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Script } from "node:vm";
 import { after, before, describe, it } from "node:test";
 import { run, tempFolder, type TempFolder } from "@devplat/testkit";
-import { FIXED_HASHES, useRandomHashes } from "./compiled-code.ts";
+import { compiledBundle, FIXED_HASHES, useRandomHashes } from "./compiled-code.ts";
 import { singleFile } from "./single-file.ts";
 import { stripElf } from "./strip-elf.ts";
 
@@ -44,6 +44,31 @@ describe("singleFile", () => {
       [stdout, stderr],
       ["an asset Name 2 [ 'x' ] --disable-warning=ExperimentalWarning,--max-semi-space-size=1\n", ""],
     );
+  });
+});
+
+describe("compiledBundle", () => {
+  const flags = ["--max-semi-space-size=8"];
+  const text = `(function (exports) { function called() { return [1, 2].map((x) => x + 1); } function other() { return 2; }
+    exports.called = called; exports.other = other; })`;
+
+  it("gives equal bytes that a process accepts, with the named functions", async () => {
+    const file = join(folder.path, "bundle.cjs");
+    await writeFile(file, text);
+    const plain = compiledBundle(file, "bundle.cjs", [], flags);
+    const code = compiledBundle(file, "bundle.cjs", ["()/called", "()/gone"], flags);
+    assert.deepEqual(code, compiledBundle(file, "bundle.cjs", ["()/called"], flags));
+    assert.ok(code.length > plain.length, "the function is in it");
+    assert.equal(compiledBundle(file, "bundle.cjs", ["()/gone"], flags).length, plain.length);
+    await writeFile(`${file}.code`, code);
+    const script = `const { readFileSync } = require("node:fs");
+      const [, file] = process.argv;
+      const script = new (require("node:vm").Script)(readFileSync(file, "latin1"), { filename: "bundle.cjs", cachedData: readFileSync(file + ".code") });
+      const exports = {};
+      script.runInThisContext()(exports);
+      console.log(script.cachedDataRejected, exports.called(), exports.other());`;
+    const { stdout } = await run(process.execPath, [...flags, "-e", script, file]);
+    assert.equal(stdout, "false [ 2, 3 ] 2\n");
   });
 });
 

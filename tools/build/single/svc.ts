@@ -1,24 +1,29 @@
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { build, type Metafile, type Plugin } from "esbuild";
 import { readFile } from "node:fs/promises";
 import { LATE_ASSERT } from "../assert-module.ts";
 import { assetsInside } from "../assets-inside.ts";
 import { HTTP_PARTS } from "../http-module.ts";
 import { LATE_EXPORTS_OF_PACKAGES } from "../late-exports.ts";
+import { ROOT } from "../root.ts";
 import { narrow } from "../narrow.ts";
 import { THREAD_ENTRIES, THREAD_REFERENCES } from "../svc.ts";
 import { UNDICI_PARTS } from "../undici-parts.ts";
+import { bundleFirst, compiledCodes, wrapBundle } from "./first-bundle.ts";
 import { LATE_WASM_FLAGS } from "./late-wasm-flags.ts";
 import { releaseVersion } from "./release-version.ts";
+import { startedFunctions } from "./started-functions.ts";
 import type { ProgramBundle } from "./program-bundle.ts";
 
-const SOURCE = resolve(import.meta.dirname, "../../../apps/svc/src");
+const SOURCE = join(ROOT, "apps/svc/src");
+
+const BUNDLE = "program.cjs";
 
 /** As in svc-launcher.sh, which says why. Those for WebAssembly are set later. */
 const ENGINE_FLAGS = ["--max-semi-space-size=8"];
 
 /**
- * Bundles the service for a single executable: one file of CommonJS, which compiled code can be kept of, and one for each thread.
+ * Bundles the service for a single executable: one file for what runs first, one for the program, and one for each thread.
  *
  * @param folder exists
  */
@@ -27,6 +32,7 @@ export async function bundleSvc(folder: string, version: string): Promise<Progra
   const assets: Record<string, string> = {};
   const make = async (entry: string, outfile: string): Promise<void> => {
     const { metafile } = await build({
+      absWorkingDir: ROOT,
       bundle: true,
       platform: "node",
       format: "cjs",
@@ -57,18 +63,22 @@ export async function bundleSvc(folder: string, version: string): Promise<Progra
     await narrow(outfile);
     metafiles.push(metafile);
   };
-  const main = join(folder, "svc.cjs");
-  await make(join(SOURCE, "main.ts"), main);
+  const program = join(folder, BUNDLE);
+  await make(join(SOURCE, "main.ts"), program);
+  await wrapBundle(program);
+  assets[BUNDLE] = program;
   for (const [name, entry] of Object.entries(THREAD_ENTRIES)) {
     assets[`${name}.cjs`] = join(folder, `${name}.cjs`);
     await make(entry, join(folder, `${name}.cjs`));
   }
+  const { main, metafile } = await bundleFirst(folder, { name: "svc", version, bundle: BUNDLE });
   return {
     main,
     assets,
+    compiled: compiledCodes(BUNDLE, startedFunctions("svc")),
     engineFlags: ENGINE_FLAGS,
     nodeFlags: ["--disable-warning=ExperimentalWarning", "--use-system-ca"],
-    metafiles,
+    metafiles: [...metafiles, metafile],
   };
 }
 

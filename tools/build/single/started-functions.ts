@@ -1,0 +1,26 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { ProgramName } from "./program.ts";
+
+const FOLDER = resolve(import.meta.dirname, "started");
+
+/** The file with the functions that a command calls until it has done its first work, one a line. `npm run record:start` writes it. */
+export function startedFile(program: ProgramName, command: string): string {
+  return join(FOLDER, `${program}-${command}.txt`);
+}
+
+/** The recorded functions of a program's commands, by command. */
+export function startedFunctions(program: ProgramName): Record<string, readonly string[]> {
+  if (!existsSync(FOLDER)) return {};
+  const lists = readdirSync(FOLDER).flatMap((file) => {
+    const command = file.match(new RegExp(`^${program}-(\\w+)\\.txt$`))?.[1];
+    return command === undefined ? [] : [[command, linesOf(join(FOLDER, file))] as const];
+  });
+  return Object.fromEntries(lists.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function linesOf(file: string): string[] {
+  return readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
+}
