@@ -1,5 +1,7 @@
 /** The npm packages of the git engine, in an empty project: compilers, runtimes and bundlers of the people who install them. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { cp, mkdir, readFile, readdir, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -183,6 +185,66 @@ describe("npm packages of the git engine", () => {
     const [node26] = outputs;
     assert.match(node26, /^fetch 1\ntrue 4\n\d+ objects, \d+ of them deltas[^]*\d+ bytes of a response\n/);
     assert.deepEqual(new Set(outputs), new Set([node26]));
+  });
+
+  describe("serve a repository to stock git", () => {
+    const begin = `import { Repository } from "@devplat/git-store";
+import { createGitHandler, toNodeListener } from "@devplat/git-store/http";
+const demo = await Repository.open("sha1.git");
+const fetch = createGitHandler({ repository: (path) => (path === "demo" ? demo : undefined) });
+const listening = (port) => console.log("http://127.0.0.1:" + port + "/demo.git");
+`;
+    const at = `port: 0, hostname: "127.0.0.1"`;
+    const node = `import { createServer } from "node:http";
+const server = createServer(toNodeListener(fetch)).listen(0, "127.0.0.1", () => listening(server.address().port));`;
+    const servers = {
+      "Node 22": { program: programs.node22, args: [], code: node },
+      Bun: { program: programs.bun, args: [], code: `listening(Bun.serve({ fetch, ${at} }).port);` },
+      Deno: {
+        program: programs.deno,
+        args: ["run", "--allow-all", "--quiet"],
+        code: `Deno.serve({ ${at}, onListen: ({ port }) => listening(port) }, fetch);`,
+      },
+      "Hono on Node 26": {
+        program: process.execPath,
+        args: [],
+        code: `import { Hono } from "hono";
+import { serve } from "@hono/node-server";
+serve({ fetch: new Hono().all("*", (context) => fetch(context.req.raw)).fetch, ${at} }, ({ port }) => listening(port));`,
+      },
+    };
+
+    before(async () => {
+      await mkdir(join(project, "node_modules/@hono"), { recursive: true });
+      for (const name of ["hono", "@hono/node-server"]) {
+        await symlink(join(OWN_MODULES, name), join(project, "node_modules", name));
+      }
+    });
+
+    for (const [name, { program, args, code }] of Object.entries(servers)) {
+      it(`on ${name}, by protocol v0 and v2`, async () => {
+        const file = join(project, `${name.replaceAll(" ", "-")}.mjs`);
+        await writeFile(file, begin + code);
+        const cwd = join(folder.path, "repository");
+        const server = spawn(program, [...args, file], { cwd, stdio: ["ignore", "pipe", "inherit"] });
+        const ended = once(server, "exit");
+        try {
+          const [line] = (await Promise.race([once(server.stdout, "data"), ended])) as [Buffer];
+          const url = String(line).trim();
+          assert.match(url, /^http:/);
+          const refs = await git(["for-each-ref", "refs/heads"], { cwd: join(cwd, "sha1.git") });
+          for (const version of [0, 2]) {
+            const copy = join(folder.path, `${name}-${version}`);
+            await git(["-c", `protocol.version=${version}`, "clone", "-q", "--mirror", url, copy]);
+            await git(["fsck", "--full", "--strict"], { cwd: copy });
+            assert.equal(await git(["for-each-ref", "refs/heads"], { cwd: copy }), refs);
+          }
+        } finally {
+          server.kill();
+          await ended;
+        }
+      });
+    }
   });
 
   describe("bundled", () => {
