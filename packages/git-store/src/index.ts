@@ -8,7 +8,7 @@ export { checkIndexes } from "./check-indexes.ts";
 export type { GitObject, ObjectDatabaseOptions, PackedLocation, SharedDatabase } from "./object-database.ts";
 export type { RawObject } from "./pack/base-cache.ts";
 export { Pack, type SharedPack } from "./pack/pack.ts";
-export type { PackEntry } from "./pack/pack-reader.ts";
+export type { PackEntry } from "./pack/pack-entry.ts";
 export { parseCommit, type Commit } from "./commit.ts";
 export { MODE_GITLINK, MODE_SYMLINK, MODE_TREE, TreeCursor } from "./tree.ts";
 export { parseTag, type Tag } from "./tag.ts";

@@ -7,7 +7,8 @@ import { hashObject, oidBytes, typeName, type ObjectType } from "./object-format
 import { hexAt, parseOid, type Oid } from "./oid.ts";
 import { LooseObjects, readFolder } from "./objects/loose-objects.ts";
 import { ObjectSources } from "./objects/object-sources.ts";
-import { PackReader, type PackEntry } from "./pack/pack-reader.ts";
+import type { PackEntry } from "./pack/pack-entry.ts";
+import { PackReader } from "./pack/pack-reader.ts";
 import { Pack, type SharedPack } from "./pack/pack.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./pack/page-cache.ts";
 import { isMissingFile } from "./read-file.ts";
@@ -68,6 +69,7 @@ export class ObjectDatabase {
   readonly loose: LooseObjects;
   readonly #skipFaulty: boolean;
   #packs: Pack[] = [];
+  #isClosed = false;
   #nextPackId = 0;
 
   private constructor(folder: string, options: ObjectDatabaseOptions) {
@@ -161,6 +163,7 @@ export class ObjectDatabase {
    */
   refresh(): boolean {
     let changed = false;
+    if (this.#isClosed) return false;
     for (let left = MAX_UPDATES; left > 0; left--) {
       const update = this.#updatePacks();
       changed ||= update.changed;
@@ -292,6 +295,7 @@ export class ObjectDatabase {
 
   /** Closes all packs. Later reads find nothing. */
   close(): void {
+    this.#isClosed = true;
     for (const pack of this.#packs) pack.close();
     this.#packs = [];
     this.loose.setFolders([]);

@@ -4,28 +4,23 @@ import {
   decodeLsRefsRequest,
   encodeCapabilityAdvertisement,
   encodeErrorLine,
-  encodeSideBandError,
   ProtocolError,
   requestedProtocolVersion,
   requestObjectFormat,
   UPLOAD_PACK_REQUEST,
   UPLOAD_PACK_RESULT,
   type CommandRequest,
-  type FetchRequest,
   type ObjectFormat,
 } from "@devplat/git-protocol";
-import { GitStoreError } from "../errors.ts";
-import { ReachableSet } from "../reachability/reachable-set.ts";
-import type { ObjectGraph } from "../reachability/object-graph.ts";
+import type { Oid } from "../oid.ts";
 import type { Repository } from "../repository/repository.ts";
 import { lsRefsResponse } from "../serve/ls-refs.ts";
-import { refOid, type FetchContext } from "../serve/fetch-context.ts";
 import { uploadPackV2Fetch } from "../serve/upload-pack.ts";
 import { finishInSlices } from "../slices.ts";
 import { decodeRequestV0, encodeAdvertisementV0, uploadPackV0, type RequestV0 } from "./protocol-v0.ts";
 import { HttpError, readBody } from "./request-body.ts";
-import { headOid, refsNow, type RefsNow } from "./refs-now.ts";
-import { ServedRepository } from "./served-repository.ts";
+import { refsNow } from "./refs-now.ts";
+import { respondFetch, type Serving } from "./serve-fetch.ts";
 
 /** A repository and a service that a request asks for. */
 export interface GitAccess {
@@ -71,8 +66,8 @@ const NO_CACHE = {
  * Creates a function that serves clones and fetches of bare repositories over smart HTTP (gitprotocol-http, gitprotocol-v2), for
  * any server that has web-standard requests. It speaks protocol v2, and v0 with clients that ask for an older one. Pushes get 403.
  *
- * Only what refs reach is served. Objects outside of packs (loose, or of alternates) are not read: a fetch that needs them fails
- * with an error that says what to do.
+ * Only what refs reach is served, from packs and loose objects of the repository and its alternates, while other programs change
+ * them. If objects are missing, as in a partial clone, a fetch that needs them fails before its first object and names one.
  *
  * The function never rejects, unless `onError` throws.
  */
@@ -107,7 +102,7 @@ async function respond(request: Request, options: GitHandlerOptions): Promise<Re
   if (isAdvertisement) {
     const body = isV2
       ? advertisement(repository.format, agent)
-      : encodeAdvertisementV0(await refsNow(repository), repository.format, agent);
+      : encodeAdvertisementV0(await refsNow(repository), shallowNow(repository), repository.format, agent);
     return new Response(body, {
       headers: { ...NO_CACHE, "content-type": "application/x-git-upload-pack-advertisement" },
     });
@@ -129,6 +124,12 @@ async function respond(request: Request, options: GitHandlerOptions): Promise<Re
   return new Response(streamOf(chunks, stop), {
     headers: { ...NO_CACHE, "content-type": UPLOAD_PACK_RESULT },
   });
+}
+
+/** The commits at which the history is cut now: clients of v0 learn them with the refs. */
+function shallowNow({ objects }: Repository): ReadonlySet<Oid> {
+  objects.sources.refresh();
+  return objects.sources.shallow;
 }
 
 /** @returns undefined for an address that is not git's. @throws HttpError 403 for a service that is not offered */
@@ -176,14 +177,6 @@ function advertisement(format: ObjectFormat, agent: string): Buffer {
   });
 }
 
-/** One request to a repository, and its refs at that moment. */
-interface Serving {
-  readonly repository: Repository;
-  readonly now: RefsNow;
-  readonly signal: AbortSignal;
-  readonly onError: (error: unknown) => void;
-}
-
 async function* respondAll(
   serving: Serving,
   commands: readonly CommandRequest[],
@@ -213,63 +206,6 @@ async function* respondV0(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   if (request === undefined) return;
   yield* respondFetch(serving, request.fetch, (graph, context) => uploadPackV0(graph, request, context));
-}
-
-async function* respondFetch(
-  { repository, now, signal, onError }: Serving,
-  request: FetchRequest,
-  uploadPack: (graph: ObjectGraph, context: FetchContext) => AsyncGenerator<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  let graph: ObjectGraph | undefined;
-  let isBegun = false;
-  try {
-    graph = await ServedRepository.of(repository).graph(now.refs);
-    const why = await whyRefused(graph, request, now, signal);
-    if (why !== undefined) {
-      yield encodeErrorLine(`upload-pack: ${why}`);
-      return;
-    }
-    for await (const chunk of uploadPack(graph, { refs: now.refs, head: headOid(now), signal })) {
-      isBegun = true;
-      yield chunk;
-    }
-  } catch (error) {
-    if (signal.aborted) throw error;
-    const isAsked = error instanceof GitStoreError && error.code === "unservable";
-    if (!isAsked) onError(error);
-    const message = isAsked ? error.message : "upload-pack: the repository could not be read";
-    yield isBegun ? encodeSideBandError(message) : encodeErrorLine(message);
-  } finally {
-    graph?.release();
-  }
-}
-
-/** Checks that each wanted object is in a pack, and that a ref reaches it. */
-async function whyRefused(
-  graph: ObjectGraph,
-  request: FetchRequest,
-  now: RefsNow,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const head = headOid(now);
-  const tips = new Map<string, string>();
-  for (const { oid, peeled, name } of now.refs.values()) {
-    tips.set(oid, name);
-    if (peeled !== undefined) tips.set(peeled, name);
-  }
-  if (head !== undefined) tips.set(head, "HEAD");
-  const wantedRefs = request.wantRefs.flatMap((name) => refOid(name, { refs: now.refs, head }) ?? []);
-  for (const oid of [...request.wants, ...wantedRefs]) {
-    const name = tips.get(oid);
-    if (name !== undefined && graph.numbers.numberOfOid(oid) < 0) {
-      return `${name} points to ${oid}, which is in no pack of this repository. Run "git repack -ad" in it`;
-    }
-  }
-  const others = request.wants.filter((oid) => !tips.has(oid));
-  if (others.length === 0) return undefined;
-  const visible = await ReachableSet.of(graph, tips.keys(), { signal });
-  const hidden = others.find((oid) => !visible.has(oid));
-  return hidden === undefined ? undefined : `not our ref ${hidden}`;
 }
 
 /** The chunks as a stream that pulls the next one only when the client has room for it. */

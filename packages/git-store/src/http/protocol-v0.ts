@@ -14,6 +14,7 @@ import {
 } from "@devplat/git-protocol";
 import { encodeRefAdvertisement } from "@devplat/git-protocol/receive-pack";
 import { GitStoreError } from "../errors.ts";
+import type { Oid } from "../oid.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import type { FetchContext } from "../serve/fetch-context.ts";
 import { negotiate } from "../serve/negotiate.ts";
@@ -35,8 +36,17 @@ const CAPABILITIES = (
   "deepen-relative allow-tip-sha1-in-want allow-reachable-sha1-in-want filter"
 ).split(" ");
 
-/** The advertisement of refs (gitprotocol-http, "Smart Server Response"). */
-export function encodeAdvertisementV0(now: RefsNow, format: ObjectFormat, agent: string): Buffer {
+/**
+ * The advertisement of refs (gitprotocol-http, "Smart Server Response").
+ *
+ * @param shallow commits whose parents the repository does not have
+ */
+export function encodeAdvertisementV0(
+  now: RefsNow,
+  shallow: ReadonlySet<Oid>,
+  format: ObjectFormat,
+  agent: string,
+): Buffer {
   const { refs, head } = now;
   const symref = "ref" in head && refs.has(head.ref) ? [`symref=HEAD:${head.ref}`] : [];
   const capabilities = [...CAPABILITIES, ...symref, `object-format=${format}`, `agent=${agent}`];
@@ -48,7 +58,7 @@ export function encodeAdvertisementV0(now: RefsNow, format: ObjectFormat, agent:
     if (peeled !== undefined) listed.push({ oid: peeled, name: `${name}^{}` });
   }
   return encodeRefAdvertisement(
-    { service: "git-upload-pack", refs: listed, capabilities, shallows: [] },
+    { service: "git-upload-pack", refs: listed, capabilities, shallows: [...shallow] },
     format,
   );
 }

@@ -132,3 +132,19 @@ export function baseDistanceBytes(distance: number): number {
   for (let rest = Math.floor(distance / 128); rest > 0; rest = Math.floor((rest - 1) / 128)) length++;
   return length;
 }
+
+/** One entry of a pack. */
+export interface PackEntry {
+  /** Type number: 1–4 an object, 6 ofs-delta, 7 ref-delta. */
+  readonly type: number;
+  /** Inflated bytes of the object or the delta. */
+  readonly size: number;
+  /** Offset of the entry. */
+  readonly start: number;
+  /** Offset of its compressed data. */
+  readonly dataStart: number;
+  /** Offset after its compressed data: the start of the next entry or of the trailer. */
+  readonly end: number;
+  /** Pack position of a delta's base, in the same pack; -1 for an object. */
+  readonly base: number;
+}

@@ -4,7 +4,7 @@ import { applyDelta, DeltaHeader } from "./delta.ts";
 import { GitStoreError } from "../errors.ts";
 import { createInflater, inflateError } from "./inflate.ts";
 import { oidBytes, OFS_DELTA, REF_DELTA } from "../object-format.ts";
-import { EntryHeader, MAX_ENTRY_HEADER_BYTES } from "./pack-entry.ts";
+import { EntryHeader, MAX_ENTRY_HEADER_BYTES, type PackEntry } from "./pack-entry.ts";
 import type { Pack } from "./pack.ts";
 import { PageCache } from "./page-cache.ts";
 
@@ -16,22 +16,6 @@ const DELTA_SIZES_BYTES = 20;
 
 /** Maximum size of an object of a chain that is held in reused memory, bytes. */
 const MAX_PASSING_BYTES = 1024 * 1024;
-
-/** One entry of a pack. */
-export interface PackEntry {
-  /** Type number: 1–4 an object, 6 ofs-delta, 7 ref-delta. */
-  readonly type: number;
-  /** Inflated bytes of the object or the delta. */
-  readonly size: number;
-  /** Offset of the entry. */
-  readonly start: number;
-  /** Offset of its compressed data. */
-  readonly dataStart: number;
-  /** Offset after its compressed data: the start of the next entry or of the trailer. */
-  readonly end: number;
-  /** Pack position of a delta's base, in the same pack; -1 for an object. */
-  readonly base: number;
-}
 
 /**
  * Reads objects of packs synchronously, through a page cache and a cache of delta bases, both limited.
@@ -58,6 +42,7 @@ export class PackReader {
    * @throws {GitStoreError} `bad_entry`, `missing_base`, `truncated`
    */
   entry(pack: Pack, position: number): PackEntry {
+    if (pack.loose !== undefined) return pack.loose.entry(position);
     const { offsets } = pack.order;
     const start = offsets[position]!;
     const end = offsets[position + 1]!;
@@ -123,6 +108,7 @@ export class PackReader {
 
   /** Returns the inflated bytes of an entry, of which the CRC-32 is checked. @throws {GitStoreError} for a corrupt pack */
   inflated(pack: Pack, position: number, entry: PackEntry): Buffer {
+    if (pack.loose !== undefined) return pack.loose.read(position).content;
     const content = Buffer.allocUnsafe(entry.size + 1);
     this.#inflate(pack, position, entry, content);
     return content.subarray(0, entry.size);

@@ -4,9 +4,10 @@ import type { ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
 import { oidBytes } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
-import { decodePackHeader, PACK_HEADER_BYTES } from "./pack-entry.ts";
+import { decodePackHeader, PACK_HEADER_BYTES, type PackEntry } from "./pack-entry.ts";
 import { PackIndex } from "./pack-index.ts";
 import { PackOrder } from "./pack-order.ts";
+import type { RawObject } from "./base-cache.ts";
 import type { PagedFile } from "./page-cache.ts";
 import { openFile, readExactly } from "../read-file.ts";
 
@@ -18,6 +19,13 @@ export interface SharedPack {
   readonly indexPositions: Uint32Array;
   readonly packPositions: Uint32Array;
   readonly offsets: Float64Array;
+}
+
+/** Objects of a pack that has no file, undeltified. */
+export interface EntriesWithoutFile {
+  entry(position: number): PackEntry;
+  /** @throws {GitStoreError} `missing_object`, `corrupt_object`, `corrupt_zlib` */
+  read(position: number): RawObject;
 }
 
 /**
@@ -37,6 +45,11 @@ export class Pack implements PagedFile {
   readonly format: ObjectFormat;
   readonly index: PackIndex;
   readonly order: PackOrder;
+  /**
+   * Reads the objects of a pack that is made of loose objects. It has no file: {@link fd} is -1, and its offsets only have an order.
+   * Undefined for each pack of an `ObjectDatabase`.
+   */
+  readonly loose: EntriesWithoutFile | undefined;
   #open = true;
 
   private constructor(
@@ -46,6 +59,7 @@ export class Pack implements PagedFile {
     size: number,
     index: PackIndex,
     order: PackOrder,
+    loose?: EntriesWithoutFile,
   ) {
     this.id = id;
     this.fd = fd;
@@ -55,6 +69,7 @@ export class Pack implements PagedFile {
     this.format = index.format;
     this.index = index;
     this.order = order;
+    this.loose = loose;
   }
 
   /**
@@ -85,6 +100,17 @@ export class Pack implements PagedFile {
       index: new PackIndex(Buffer.from(shared.index), shared.format, shared.path),
       order: new PackOrder(shared.indexPositions, shared.packPositions, shared.offsets),
     }));
+  }
+
+  /** Makes a pack without a file. @param folder where its objects are, for error messages */
+  static ofLoose(
+    id: number,
+    folder: string,
+    index: PackIndex,
+    order: PackOrder,
+    loose: EntriesWithoutFile,
+  ): Pack {
+    return new Pack(id, -1, `${folder}/loose-${id}.pack`, order.offsets.at(-1)!, index, order, loose);
   }
 
   static #openFile(
@@ -138,6 +164,6 @@ export class Pack implements PagedFile {
   close(): void {
     if (!this.#open) return;
     this.#open = false;
-    closeSync(this.fd);
+    if (this.fd >= 0) closeSync(this.fd);
   }
 }

@@ -3,6 +3,7 @@ import { COMMIT, oidBytes } from "../object-format.ts";
 import { parseCommit } from "../commit.ts";
 import { orderByOid } from "../oid-order.ts";
 import type { PackReader } from "../pack/pack-reader.ts";
+import type { Oid } from "../oid.ts";
 import { bitsOf, nextBit } from "./bitset.ts";
 import { MAX_LEVEL, type CommitTable } from "./commit-graph-file.ts";
 import { GrowableUint32 } from "./growable.ts";
@@ -22,6 +23,7 @@ export class CommitColumns {
   readonly #numbers: ObjectNumbers;
   readonly #types: ObjectTypes;
   readonly #reader: PackReader;
+  readonly #shallow: ReadonlySet<Oid>;
   readonly #rowNumber = new GrowableUint32();
   readonly #tree = new GrowableUint32();
   readonly #level = new GrowableUint32();
@@ -38,7 +40,14 @@ export class CommitColumns {
   #parsed = 0;
   #incomplete = false;
 
-  constructor(numbers: ObjectNumbers, types: ObjectTypes, reader: PackReader) {
+  /** @param shallow ids of commits whose parents are ignored */
+  constructor(
+    numbers: ObjectNumbers,
+    types: ObjectTypes,
+    reader: PackReader,
+    shallow: ReadonlySet<Oid> = new Set(),
+  ) {
+    this.#shallow = shallow;
     this.#numbers = numbers;
     this.#types = types;
     this.#reader = reader;
@@ -53,6 +62,16 @@ export class CommitColumns {
   /** Whether a parent or tree is missing. Later packs may bring it, and the columns must then be rebuilt. */
   get incomplete(): boolean {
     return this.#incomplete;
+  }
+
+  /** Whether the history of the repository is cut at some commits. */
+  get isShallow(): boolean {
+    return this.#shallow.size > 0;
+  }
+
+  /** Tells whether the history is cut at the commit of a row: it has no parents here. */
+  isCutAt(row: number): boolean {
+    return this.isShallow && this.#shallow.has(this.#numbers.oidOf(this.numberOf(row)));
   }
 
   /** Number of commits that were read, because the commit-graph file does not contain them. */
@@ -219,6 +238,7 @@ export class CommitColumns {
     const tree = this.#numbers.numberOfOid(commit.tree);
     this.#tree.push(this.#orMissing(tree));
     this.#pushTime(commit.committerTime);
+    if (this.isCutAt(row)) return;
     for (const oid of commit.parents) {
       const parent = this.#numbers.numberOfOid(oid);
       const isThere = parent >= 0 && this.#types.isCommit(parent);

@@ -3,6 +3,9 @@ import { dirname, join } from "node:path";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "../pack/base-cache.ts";
 import { oidBytes } from "../object-format.ts";
+import type { ObjectDatabase } from "../object-database.ts";
+import { loosePack } from "../objects/loose-pack.ts";
+import type { Oid } from "../oid.ts";
 import { Pack, type SharedPack } from "../pack/pack.ts";
 import { PackReader } from "../pack/pack-reader.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "../pack/page-cache.ts";
@@ -26,8 +29,14 @@ export interface ObjectGraphOptions {
   readonly baseCacheBytes?: number;
 }
 
+/** Loose objects to add to a graph. */
+export interface LooseAddition {
+  readonly database: ObjectDatabase;
+  readonly ids: readonly Oid[];
+}
+
 /**
- * The objects of a list of packs as a graph: numbers, types, commits, and bitmaps of some commits. Packs can be added
+ * The objects of a list of packs as a graph (see `loosePack` for loose objects): numbers, types, commits, and bitmaps of some commits. Packs can be added
  * but not removed. A store whose packs were replaced gets a new graph. The graph opens its packs itself, so that running
  * requests can finish after a replacement. {@link retain} and {@link release} count its users.
  *
@@ -44,14 +53,15 @@ export class ObjectGraph {
   readonly damagedFiles = new Set<string>();
   #users = 1;
 
-  constructor(format: ObjectFormat, options: ObjectGraphOptions = {}) {
+  /** @param shallow commits whose parents are not in the repository */
+  constructor(format: ObjectFormat, options: ObjectGraphOptions = {}, shallow: ReadonlySet<Oid> = new Set()) {
     this.format = format;
     this.reader = new PackReader(
       new PageCache(options.pageCacheBytes ?? DEFAULT_PAGE_CACHE_BYTES),
       new BaseCache(options.baseCacheBytes ?? DEFAULT_BASE_CACHE_BYTES),
     );
     this.numbers = new ObjectNumbers(format);
-    this.commits = new CommitColumns(this.numbers, this.types, this.reader);
+    this.commits = new CommitColumns(this.numbers, this.types, this.reader, shallow);
     this.bitmaps = new BitmapStore(this.numbers, options.bitmapBytes ?? DEFAULT_BITMAP_BYTES);
   }
 
@@ -59,9 +69,9 @@ export class ObjectGraph {
    * Adds packs and their index files: `.bitmap` of the first pack, `.reach` of the others, and the commit-graph of the
    * repository. Damaged files and files that do not match are not used, see {@link damagedFiles}.
    *
-   * It yields between slices. The graph must not be used before it is done.
+   * Loose objects follow the packs. It yields between slices. The graph must not be used before it is done.
    */
-  *addPacks(packs: readonly SharedPack[]): Steps {
+  *addPacks(packs: readonly SharedPack[], loose?: LooseAddition): Steps {
     const isFirst = this.numbers.packs.length === 0;
     for (const shared of packs) {
       const pack = Pack.attach(shared, this.numbers.packs.length);
@@ -73,6 +83,7 @@ export class ObjectGraph {
       } else this.types.addKnown(numbered, types);
       yield;
     }
+    if (loose !== undefined) yield* this.#addLoose(loose);
     const first = packs[0];
     // Later packs have few commits. Reading these costs less than reading the file.
     yield* this.commits.extend(
@@ -95,6 +106,13 @@ export class ObjectGraph {
   release(): void {
     if (--this.#users > 0) return;
     for (const { pack } of this.numbers.packs) pack.close();
+  }
+
+  *#addLoose({ database, ids }: LooseAddition): Steps {
+    const added = ids.filter((oid) => this.numbers.numberOfOid(oid) < 0);
+    if (added.length === 0) return;
+    const pack = yield* loosePack(database, added, this.numbers.packs.length);
+    if (pack !== undefined) yield* this.types.addScanned(this.numbers.add(pack), this.reader);
   }
 
   #readBitmap(pack: Pack): TypeBitmaps | undefined {
@@ -141,6 +159,8 @@ export class ObjectGraph {
 
   /** Reads an index file. Returns undefined when it is missing or damaged, because index files only save time. */
   #readIndex<T>(path: string, decode: (bytes: Buffer) => T): T | undefined {
+    // The files show the history before it was cut. Git does not read them either.
+    if (this.commits.isShallow) return undefined;
     try {
       return decode(readFileSync(path, { flag: READ_FLAGS }));
     } catch (error) {

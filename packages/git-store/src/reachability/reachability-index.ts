@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import type { ObjectDatabase } from "../object-database.ts";
 import { COMMIT } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
@@ -18,6 +19,15 @@ const COMMITS_WORTH_WRITING = 1000;
 
 /** Maximum objects of a pack that is added in one slice. More would block the thread for over 50 ms. */
 const OBJECTS_AT_ONCE = 20_000;
+
+/** Opening a loose object costs as much as reading this many entries of a pack. */
+const LOOSE_COST = 16;
+
+/**
+ * Maximum number of additions of loose objects, each of which makes looking up an object slower. Then a new graph has them all in
+ * one. Git packs loose objects now and then too.
+ */
+const MAX_LOOSE_ADDITIONS = 128;
 
 /**
  * Maximum number of tips that get bitmaps. Each one increases the size of the files, and the time and memory to write
@@ -49,22 +59,22 @@ export class ReachabilityIndex {
   readonly #objects: ObjectDatabase;
   readonly #options: ObjectGraphOptions;
   #graph: ObjectGraph;
+  #content: Content;
 
-  private constructor(objects: ObjectDatabase, options: ObjectGraphOptions, graph: ObjectGraph) {
+  private constructor(objects: ObjectDatabase, options: ObjectGraphOptions, built: Built) {
     this.#objects = objects;
     this.#options = options;
-    this.#graph = graph;
+    this.#graph = built.graph;
+    this.#content = built.content;
   }
 
   /**
-   * Builds the graph of the packs that the database has open. Loose objects are not in it.
+   * Builds the graph of the packs that the database has open, and of its loose objects.
    *
    * @throws {GitStoreError} for a corrupt pack
    */
   static open(objects: ObjectDatabase, options: ObjectGraphOptions = {}): ReachabilityIndex {
-    const graph = new ObjectGraph(objects.format, options);
-    finish(build(graph, objects));
-    return new ReachabilityIndex(objects, options, graph);
+    return new ReachabilityIndex(objects, options, finish(build(objects, options)));
   }
 
   /** Like {@link open}, but yields to the event loop between slices. Without files it takes about 15 µs per commit. */
@@ -73,20 +83,15 @@ export class ReachabilityIndex {
     options: ObjectGraphOptions = {},
     signal?: AbortSignal,
   ): Promise<ReachabilityIndex> {
-    const graph = new ObjectGraph(objects.format, options);
-    await finishInSlices(build(graph, objects), signal);
-    return new ReachabilityIndex(objects, options, graph);
+    return new ReachabilityIndex(objects, options, await finishInSlices(build(objects, options), signal));
   }
 
   /**
-   * Updates the graph after a change of the database's packs (`ObjectDatabase.refresh`). It adds new packs, or builds a
-   * new graph when packs were removed. An {@link acquire}d graph does not change and stays readable.
+   * Updates the graph after a change of the database (`ObjectDatabase.refresh`). It adds new packs and loose objects, or builds
+   * a new graph when some were removed. An {@link acquire}d graph does not change and stays readable.
    */
   refresh(): void {
-    if (this.#addNew(Infinity)) return;
-    const graph = new ObjectGraph(this.#objects.format, this.#options);
-    finish(build(graph, this.#objects));
-    this.#replace(graph);
+    if (!this.#addNew(Infinity)) this.#replace(finish(build(this.#objects, this.#options)));
   }
 
   /**
@@ -95,22 +100,38 @@ export class ReachabilityIndex {
    */
   async refreshInSlices(signal?: AbortSignal): Promise<void> {
     if (this.#addNew(OBJECTS_AT_ONCE)) return;
-    const graph = new ObjectGraph(this.#objects.format, this.#options);
-    await finishInSlices(build(graph, this.#objects), signal);
-    this.#replace(graph);
+    this.#replace(await finishInSlices(build(this.#objects, this.#options), signal));
     // Packs that were added while this was running.
     this.#addNew(OBJECTS_AT_ONCE);
   }
 
-  /** Adds new packs to the graph. @returns false when a new graph is necessary */
+  /** Adds new packs and loose objects to the graph. @returns false when a new graph is necessary */
   #addNew(mostObjects: number): boolean {
-    const known = new Map(this.#graph.numbers.packs.map(({ pack }) => [pack.name, pack]));
+    const known = new Set<string>();
+    let looseAdditions = 0;
+    for (const { pack } of this.#graph.numbers.packs) {
+      if (pack.loose === undefined) known.add(pack.name);
+      else looseAdditions++;
+    }
     const added = this.#objects.packs.filter((pack) => !known.delete(pack.name));
-    if (known.size === 0 && added.length === 0) return true;
+    const { content, ids: listed } = contentOf(this.#objects);
+    const isCut =
+      content.shallow !== this.#content.shallow && content.shallow.size + this.#content.shallow.size > 0;
+    if (isCut || content.generation !== this.#content.generation) return false;
+    const ids = listed.slice(this.#content.looseCount);
+    if (known.size === 0 && added.length === 0 && ids.length === 0) return true;
     if (known.size > 0 || this.#graph.commits.incomplete) return false;
-    if (added.reduce((sum, pack) => sum + pack.count, 0) > mostObjects) return false;
+    const cost = added.reduce((sum, pack) => sum + pack.count, ids.length * LOOSE_COST);
+    if (cost > mostObjects || (ids.length > 0 && looseAdditions >= MAX_LOOSE_ADDITIONS)) return false;
     try {
-      finish(this.#graph.addPacks(added.toReversed().map((pack) => pack.shared())));
+      const loose = { database: this.#objects, ids };
+      finish(
+        this.#graph.addPacks(
+          added.toReversed().map((pack) => pack.shared()),
+          loose,
+        ),
+      );
+      this.#content = content;
       return true;
     } catch {
       // The pack is partly added. Building a new graph shows whether it is corrupt or was just replaced.
@@ -118,9 +139,10 @@ export class ReachabilityIndex {
     }
   }
 
-  #replace(graph: ObjectGraph): void {
+  #replace({ graph, content }: Built): void {
     const old = this.#graph;
     this.#graph = graph;
+    this.#content = content;
     old.release();
   }
 
@@ -189,22 +211,29 @@ export class ReachabilityIndex {
   }
 
   /**
-   * Writes the index files, each to a temporary file that is then renamed.
+   * Writes the index files, each to a temporary file that is then renamed. Packs of alternates get none, and a shallow
+   * repository neither: the files would be wrong when its history grows.
    *
    * @param newGraphPath gets the commit-graph if a new one is worth writing. Default: the file of the repository
    */
   async persist(newGraphPath?: string): Promise<void> {
     const graph = this.acquire();
     try {
-      const first = graph.numbers.packs[0]?.pack;
-      if (first === undefined) return;
+      const { packs } = graph.numbers;
+      const first = packs[0]?.pack;
+      const borrowed = this.#objects.sources.folders.slice(1);
+      const isOwn = ({ loose, path }: Pack): boolean =>
+        loose === undefined && !borrowed.includes(dirname(dirname(path)));
+      if (first === undefined || !isOwn(first) || graph.commits.isShallow) return;
       const graphPath = commitGraphPath(first.path);
       if (graph.commits.parsed > COMMITS_WORTH_WRITING || !existsSync(graphPath)) {
         await replaceFile(newGraphPath ?? graphPath, encodeCommitGraph(graph.commits.toTable()));
       }
       for (const layer of graph.bitmaps.unsaved) {
         graph.bitmaps.unsaved.delete(layer);
-        const { pack } = graph.numbers.packs[layer]!;
+        const { pack } = packs[layer]!;
+        // The file names the packs before it, which must be files too.
+        if (!packs.slice(0, layer + 1).every((numbered) => isOwn(numbered.pack))) continue;
         if (layer > 0) await replaceFile(besides(pack, ".reach"), encodeUpperLayer(graph, layer));
         else await writeFirst(graph, pack);
       }
@@ -266,11 +295,38 @@ export function packsInOrder(objects: ObjectDatabase): Pack[] {
   return packs;
 }
 
-function* build(graph: ObjectGraph, objects: ObjectDatabase): Steps {
+/** The content of a database that a graph was built from, besides packs. */
+interface Content {
+  readonly generation: number;
+  /** Number of ids in the list of loose objects. */
+  readonly looseCount: number;
+  readonly shallow: ReadonlySet<Oid>;
+}
+
+interface Built {
+  readonly graph: ObjectGraph;
+  readonly content: Content;
+}
+
+function contentOf(objects: ObjectDatabase): { readonly content: Content; readonly ids: readonly Oid[] } {
+  const { generation, ids } = objects.loose.list();
+  // Later calls append to the list.
+  const listed = ids.slice();
+  return {
+    content: { generation, looseCount: listed.length, shallow: objects.sources.shallow },
+    ids: listed,
+  };
+}
+
+function* build(objects: ObjectDatabase, options: ObjectGraphOptions): Steps<Built> {
+  const { content, ids } = contentOf(objects);
+  const graph = new ObjectGraph(objects.format, options, content.shallow);
   let done = false;
   try {
-    yield* graph.addPacks(packsInOrder(objects).map((pack) => pack.shared()));
+    const packs = packsInOrder(objects).map((pack) => pack.shared());
+    yield* graph.addPacks(packs, { database: objects, ids });
     done = true;
+    return { graph, content };
   } finally {
     // Also runs when the caller stops the generator early.
     if (!done) graph.release();

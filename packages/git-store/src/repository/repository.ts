@@ -44,6 +44,7 @@ export class Repository {
   readonly format: ObjectFormat;
   readonly objects: ObjectDatabase;
   #config: GitConfig;
+  readonly #closers: (() => void)[] = [];
 
   private constructor(path: string, format: ObjectFormat, config: GitConfig, objects: ObjectDatabase) {
     this.path = path;
@@ -219,8 +220,14 @@ export class Repository {
     return removeLeftovers(this.path);
   }
 
-  /** Closes the files of the repository. */
+  /** Registers a function that closes something which reads the repository. {@link close} calls it. */
+  onClose(close: () => void): void {
+    this.#closers.push(close);
+  }
+
+  /** Closes the files of the repository. A handler that serves it then closes its own after the last response. */
   close(): void {
+    for (const close of this.#closers.splice(0)) close();
     this.objects.close();
   }
 }

@@ -3,7 +3,7 @@ import { deflate } from "node:zlib";
 import { GitStoreError } from "../errors.ts";
 import { oidBytes, OFS_DELTA, REF_DELTA } from "../object-format.ts";
 import { deflateShort, MAX_SHORT_BYTES } from "../pack/deflate.ts";
-import type { PackEntry } from "../pack/pack-reader.ts";
+import type { PackEntry } from "../pack/pack-entry.ts";
 import type { Pack } from "../pack/pack.ts";
 import {
   baseDistanceBytes,
@@ -71,7 +71,7 @@ export interface PackTotals {
   verbatim: number;
   /** Deltas among the other entries. */
   deltas: number;
-  /** Deltas that were sent undeltified, because the client does not get their base. */
+  /** Loose objects, and deltas that were sent undeltified because the client does not get their base. */
   inflated: number;
 }
 
@@ -80,6 +80,7 @@ export function isStoredPack(graph: PackSource, plan: PackPlan): boolean {
   const first = graph.numbers.packs[0];
   return (
     first !== undefined &&
+    first.pack.loose === undefined &&
     plan.ofsDelta &&
     plan.undeltified === undefined &&
     nextBit(plan.send, 0, first.pack.count, 0) === first.pack.count &&
@@ -138,7 +139,8 @@ export class PackWriter {
       const end = base + numbered.pack.count;
       for (let from = nextBit(send, base, end, 1); from < end;) {
         const to = nextBit(send, from, end, 0);
-        yield* this.#writeRun(numbered, from - base, to - base);
+        if (numbered.pack.loose === undefined) yield* this.#writeRun(numbered, from - base, to - base);
+        else yield* this.#writeLoose(numbered, from - base, to - base);
         from = nextBit(send, to, end, 1);
       }
     }
@@ -171,6 +173,18 @@ export class PackWriter {
       else yield* this.#writeWindow(numbered, position, last);
       position = last;
       yield undefined;
+    }
+  }
+
+  /** Writes loose objects. Later packs may have deltas on them, so their offsets are recorded. */
+  *#writeLoose(numbered: NumberedPack, first: number, end: number): WriteSteps {
+    const { offsets } = numbered.pack.order;
+    const offsetDeltas = this.#offsetDeltas.at(-1)!;
+    offsetDeltas.begin(offsets[first]!, this.#out.length - offsets[first]!);
+    for (let position = first; position < end; position++) {
+      yield* this.#writeWhole(numbered, position);
+      this.totals.inflated++;
+      offsetDeltas.change(offsets[position + 1]!, this.#out.length - offsets[position + 1]!);
     }
   }
 
@@ -366,6 +380,11 @@ export class PackWriter {
       yield undefined;
       return;
     }
+    yield* this.#writeWhole(numbered, position);
+  }
+
+  /** Deflates an object. */
+  *#writeWhole(numbered: NumberedPack, position: number): WriteSteps {
     const { type, content } = this.#graph.reader.read(numbered.pack, position, true);
     const at = encodeTypeAndSize(this.#head, 0, type, content.length);
     this.#out.append(this.#head, 0, at);

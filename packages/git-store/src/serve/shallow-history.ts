@@ -41,7 +41,9 @@ export async function shallowHistory(
     return { announce, client, shallow: [], unshallow: [], moreWants: [], cut: client };
   }
   const notShallow = new Set([...boundary.notShallow].map((row) => commits.numberOf(row)));
-  const shallow = boundary.shallow
+  // Git repeats a commit that it finds by paths of different lengths. The source's boundary is found by many.
+  const rows = commits.isShallow ? [...new Set(boundary.shallow)] : boundary.shallow;
+  const shallow = rows
     .map((row) => commits.numberOf(row))
     .filter((number) => !client.has(number) && !notShallow.has(number));
   const unshallow = [...client].filter((number) => notShallow.has(number));
@@ -68,7 +70,7 @@ async function findBoundary(
   const { commits } = graph;
   const heads = commitRows(graph, wants);
   if (request.deepen !== undefined) {
-    if (request.deepen >= INFINITE_DEPTH) {
+    if (request.deepen >= INFINITE_DEPTH && !commits.isShallow) {
       return { shallow: [], notShallow: new Set([...client].map((number) => commits.rowOf(number))) };
     }
     if (!request.deepenRelative) return boundaryByDepth(commits, heads, request.deepen);
@@ -78,7 +80,12 @@ async function findBoundary(
       .map((number) => commits.rowOf(number));
     return boundaryByDepth(commits, rows, request.deepen + 1);
   }
-  if (request.deepenSince === undefined && request.deepenNots.length === 0) return undefined;
+  if (request.deepenSince === undefined && request.deepenNots.length === 0) {
+    if (!commits.isShallow) return undefined;
+    // The whole history that is here. The client's boundary stays, because it asks for no other depth.
+    const isEnd = (row: number): boolean => commits.isCutAt(row) || client.has(commits.numberOf(row));
+    return boundaryByDepth(commits, heads, INFINITE_DEPTH, isEnd);
+  }
   const not = request.deepenNots.map((name) => graph.numbers.numberOfOid(resolveShort(name, context)!));
   const excluded = await commitsReachedFrom(
     graph,

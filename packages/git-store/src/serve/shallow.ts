@@ -17,8 +17,15 @@ export interface Boundary {
 /**
  * Computes the boundary at `depth` commits from the heads, which have depth 1 (git: shallow.c, get_shallow_commits).
  * A commit is in both lists if a shorter path to it was found later. It is then not shallow.
+ *
+ * @param isEnd tells whether a row is shallow at any depth
  */
-export function boundaryByDepth(commits: CommitColumns, heads: readonly number[], depth: number): Boundary {
+export function boundaryByDepth(
+  commits: CommitColumns,
+  heads: readonly number[],
+  depth: number,
+  isEnd: (row: number) => boolean = (row) => commits.isCutAt(row),
+): Boundary {
   const shallow: number[] = [];
   const notShallow = new Set<number>();
   const depths = new Map<number, number>();
@@ -39,7 +46,7 @@ export function boundaryByDepth(commits: CommitColumns, heads: readonly number[]
       }
     }
     current++;
-    if (depth < INFINITE_DEPTH && current >= depth) {
+    if ((depth < INFINITE_DEPTH && current >= depth) || isEnd(row)) {
       shallow.push(row);
       row = undefined;
       continue;
@@ -101,7 +108,7 @@ export function boundaryBySelection(
   const shallow: number[] = [];
   const notShallow = new Set<number>();
   for (const row of selected) {
-    let atEdge = false;
+    let atEdge = commits.isCutAt(row);
     for (let i = commits.parentsFrom(row); i < commits.parentsFrom(row + 1); i++) {
       if (!selected.has(commits.parentAt(i))) atEdge = true;
     }
