@@ -24,7 +24,10 @@ export interface RemovedToken {
 }
 
 /** Removes the token file. A running daemon notices the removal and forgets the token too. */
-export async function removeToken({ tokenFile, pin }: SignOutParts): Promise<RemovedToken> {
+export async function removeToken({
+  tokenFile,
+  pin,
+}: Pick<SignOutParts, "tokenFile" | "pin">): Promise<RemovedToken> {
   // One that may not be read is removed all the same.
   const token = await tokenFile.read().catch(() => undefined);
   const own = await pin.read();

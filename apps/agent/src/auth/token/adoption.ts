@@ -51,8 +51,7 @@ export class Adoption {
       const adopted = await this.#narrowed(login, options.signal);
       if (options.anyIdentity !== true) await pin.check(adopted.info);
       if (tokenFile === undefined) this.#unkept.add(adopted.token);
-      const kept = await tokenFile?.write(adopted.token);
-      await pin.adopt(adopted.token, adopted.info, options.pasted !== true || adopted.token !== login);
+      const kept = await this.#keep(adopted, options.pasted !== true || adopted.token !== login);
       return { ...adopted, ...(kept !== undefined && { kept }) };
     } catch (error) {
       // Its children end with it.
@@ -72,6 +71,25 @@ export class Adoption {
         });
     }
     this.#unkept.clear();
+  }
+
+  /**
+   * Writes the pin, then the token file. A sign-in that notices the file adopts the token as one that was found, and must see then
+   * that it comes from a login.
+   *
+   * @returns the signature of the file
+   */
+  async #keep({ token, info }: Adopted, ownLogin: boolean): Promise<string | undefined> {
+    const { pin, tokenFile } = this.#parts;
+    const former = await pin.read();
+    await pin.adopt(token, info, ownLogin);
+    try {
+      return await tokenFile?.write(token);
+    } catch (error) {
+      // The file has the former token, so its identity must stay.
+      await pin.restore(former);
+      throw error;
+    }
   }
 
   async #revoke(token: Secret): Promise<void> {

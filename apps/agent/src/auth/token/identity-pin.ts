@@ -1,6 +1,6 @@
 import { writeAtomically, type Secret } from "@devplat/base";
 import type { TokenInfo } from "@devplat/secret-store";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { BRAND } from "../../brand.ts";
@@ -66,6 +66,17 @@ export class IdentityPin {
       own_login: ownLogin || (before?.token === digest && before.own_login),
     };
     if (JSON.stringify(pin) === JSON.stringify(before)) return;
+    await this.#write(pin);
+  }
+
+  /** Puts back what {@link read} gave before an adoption that failed. */
+  async restore(former: Pin | undefined): Promise<void> {
+    if (!this.#writable) return;
+    if (former === undefined) await rm(this.#path(), { force: true });
+    else await this.#write(former);
+  }
+
+  async #write(pin: Pin): Promise<void> {
     await ensureFolder(this.#folder);
     await writeAtomically(this.#path(), `${JSON.stringify(pin)}\n`);
   }

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { Secret, silentLogger } from "@devplat/base";
+import type { TokenInfo, VaultClient } from "@devplat/secret-store";
+import { AgentError } from "../../errors.ts";
+import { removeToken } from "../sign-out.ts";
+import { Adoption } from "./adoption.ts";
+import { IdentityPin } from "./identity-pin.ts";
+import { TokenFile } from "./token-file.ts";
+
+const signal = new AbortController().signal;
+const token = new Secret("hvs.of-the-login");
+const ADA: TokenInfo = {
+  entityId: "ada",
+  displayName: "ldap-ada",
+  policies: [],
+  identityPolicies: [],
+  ttlSeconds: undefined,
+  creationTtlSeconds: 0,
+  expiresAt: undefined,
+  renewable: false,
+};
+const BOB: TokenInfo = { ...ADA, entityId: "bob", displayName: "ldap-bob" };
+
+let folder = "";
+let pin: IdentityPin;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "adoption-"));
+  pin = new IdentityPin(folder, true);
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+/** @param revoked gets the tokens that the store is told to revoke */
+function adoption(tokenFile: TokenFile, info: TokenInfo, revoked: string[] = []): Adoption {
+  const client: Pick<VaultClient, "lookupSelf" | "revokeSelf"> = {
+    lookupSelf: () => Promise.resolve(info),
+    revokeSelf: (options) => {
+      revoked.push(options?.token?.reveal() ?? "");
+      return Promise.resolve();
+    },
+  };
+  const scope = { policies: [], noDefaultPolicy: false };
+  return new Adoption({ client: client as VaultClient, pin, tokenFile, scope, logger: silentLogger });
+}
+
+describe("adoption of the token of a login", () => {
+  it("is known as ours by all who find its file [agent 31.2]", async () => {
+    /** A token file with a daemon that adopts the token when the file is there, and a user who signs out then. */
+    class NoticedFile extends TokenFile {
+      ownLogin: boolean | undefined;
+
+      override async write(written: Secret): Promise<string> {
+        const signature = await super.write(written);
+        await pin.adopt(written, ADA, false);
+        ({ ownLogin: this.ownLogin } = await removeToken({ tokenFile: this, pin }));
+        return signature;
+      }
+    }
+    const file = new NoticedFile(join(folder, "token"));
+    await adoption(file, ADA).adopt(token, { signal });
+    assert.equal(file.ownLogin, true, "signing out revokes it");
+  });
+
+  it("keeps the former identity if the token file cannot be written", async () => {
+    class RefusedFile extends TokenFile {
+      override write(): Promise<string> {
+        return Promise.reject(new AgentError("token_file_refused", "the disk is full"));
+      }
+    }
+    const file = new RefusedFile(join(folder, "token"));
+    const revoked: string[] = [];
+    const options = { anyIdentity: true, signal };
+    await assert.rejects(adoption(file, ADA).adopt(token, options), /the disk is full/);
+    assert.equal(await pin.read(), undefined);
+    await adoption(new TokenFile(file.path), ADA).adopt(token, options);
+    const former = await pin.read();
+    const other = new Secret("hvs.of-bob");
+    await assert.rejects(adoption(file, BOB, revoked).adopt(other, options), /the disk is full/);
+    assert.deepEqual(await pin.read(), former);
+    assert.deepEqual(revoked, ["hvs.of-bob"]);
+  });
+});
