@@ -157,6 +157,7 @@ async function writeLists({ options, version, source, runtimes }: ListParts): Pr
   );
   await writeFile(join(out, "SHA256SUMS"), sumsText(sums));
   if (key !== undefined) await sign(join(out, "SHA256SUMS"), key);
+  else say("This release is not signed: users cannot check where it is from. Sign it with --key");
   if (url === undefined) return;
   for (const name of programs) {
     const parts = { name, version, epoch: source.epoch, url, publisher, sums };
