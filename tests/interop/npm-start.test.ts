@@ -36,8 +36,8 @@ describe("npm start", () => {
     await folder.remove();
   });
 
-  async function start(): Promise<{ child: ChildProcess; output: () => string }> {
-    const child = spawn("npm", ["start"], {
+  async function start(args: readonly string[] = []): Promise<{ child: ChildProcess; output: () => string }> {
+    const child = spawn("npm", ["start", ...args], {
       cwd: ROOT,
       env,
       stdio: ["ignore", "pipe", "pipe"],
@@ -89,6 +89,35 @@ describe("npm start", () => {
     }
   });
 
+  it("--local-host has a repository to clone by a seed, and Ctrl-C ends its code host", async () => {
+    const usual = env;
+    const own = await tempFolder("npm-start-local");
+    const { SVC_HOST_URL: _url, START_REPOSITORY: _repository, ...others } = usual;
+    env = { ...others, START_DATA_DIR: own.path };
+    const { child, output } = await start(["--", "--local-host"]);
+    let host = "";
+    try {
+      host = /in front of (http:\/\/127\.0\.0\.1:\d+)/.exec(output())?.[1] ?? "";
+      const shell = async (script: string): Promise<string> => {
+        const { code, stdout, stderr } = await run("sh", ["-ec", `. "$HOME/env"; ${script}`], {
+          cwd: own.path,
+          env: { PATH: process.env["PATH"], HOME: own.path },
+        });
+        assert.equal(code, 0, stdout + stderr);
+        return stdout + stderr;
+      };
+      await shell('svc repo add acme/widgets && git clone -q "$SVC_URL/acme/widgets.git" first');
+      const url = (await shell('echo "$SVC_URL/acme/widgets.git"')).trim();
+      await until(async () => (await fetch(`${url}/svc/seed`)).status === 200, output);
+      assert.doesNotMatch(await shell(`svc clone ${url} second`), /without the seed/);
+    } finally {
+      env = usual;
+      assert.equal(await interrupt(child), 0, output());
+    }
+    await assert.rejects(fetch(host), TypeError);
+    await own.remove();
+  });
+
   it("a second start is refused before it changes data, and doctor checks the first", async () => {
     const first = await start();
     try {
@@ -116,7 +145,12 @@ describe("npm start", () => {
         /SVC_HOST_URL is not .*did you mean http:\/\/127\.0\.0\.1:3000\?/,
       ],
       [{ START_REPOSITORY: "demo" }, [], /START_REPOSITORY is not OWNER\/NAME: "demo"/],
-      [{}, ["--", "--port", "9000"], /npm start takes no arguments, and was given "--port 9000"/],
+      [
+        {},
+        ["--", "--port", "9000"],
+        /npm start takes no argument but --local-host, and was given "--port 9000"/,
+      ],
+      [{}, ["--", "--local-host"], /--local-host has .* of its own: unset SVC_HOST_URL and START_REPOSITORY/],
     ];
     for (const [more, args, said] of rows) {
       const { code, stderr } = await run("npm", ["start", ...args], { cwd: ROOT, env: { ...env, ...more } });

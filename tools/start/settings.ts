@@ -13,11 +13,31 @@ export interface StartSettings {
   readonly isPlaceholder: boolean;
 }
 
-/** Reads `SVC_HOST_URL` and `START_REPOSITORY`. @throws Error with what to do, before anything is started */
-export function readSettings(args: readonly string[], environment: NodeJS.ProcessEnv): StartSettings {
+/** The option of `npm start` with which the code host runs on this machine, too. */
+const LOCAL_HOST = "--local-host";
+
+/**
+ * Reads the arguments, `SVC_HOST_URL` and `START_REPOSITORY`.
+ *
+ * @returns `local-host` if a code host is to be started
+ * @throws Error with what to do, before anything is started
+ */
+export function readSettings(
+  args: readonly string[],
+  environment: NodeJS.ProcessEnv,
+): StartSettings | "local-host" {
+  if (args.length === 1 && args[0] === LOCAL_HOST) {
+    const given = ["SVC_HOST_URL", "SVC_HOST_API_URL", "START_REPOSITORY"].filter(
+      (name) => environment[name] !== undefined,
+    );
+    if (given.length === 0) return "local-host";
+    throw new Error(
+      `${LOCAL_HOST} has a code host and a repository of its own: unset ${given.join(" and ")}.`,
+    );
+  }
   if (args.length > 0) {
     throw new Error(
-      `npm start takes no arguments, and was given "${args.join(" ")}". SVC_HOST_URL and START_REPOSITORY choose what to try.`,
+      `npm start takes no argument but ${LOCAL_HOST}, and was given "${args.join(" ")}". SVC_HOST_URL and START_REPOSITORY choose what to try.`,
     );
   }
   const host = environment["SVC_HOST_URL"] ?? DEFAULT_HOST;

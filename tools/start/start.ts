@@ -1,6 +1,7 @@
 /**
  * `npm start`: both programs on this machine, for a first try. The service runs in development mode with SQLite, the
- * daemon with its embedded store; all their files are in `data/`, or in START_DATA_DIR. Ctrl-C stops both.
+ * daemon with its embedded store; all their files are in `data/`, or in START_DATA_DIR. Ctrl-C stops both. With
+ * `--local-host` a small code host with a sample repository is started, too, and the files are in `data/local-host/`.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
@@ -12,13 +13,36 @@ import { hostWarning, readSettings, type StartSettings } from "./settings.ts";
 import { prepareAgent, prepareSvc, trySheet, type Launch } from "./workspace.ts";
 
 const root = resolve(import.meta.dirname, "../..");
-/** Where everything is written. Default: `data/` in this folder. */
-const data = resolve(root, process.env["START_DATA_DIR"] ?? "data");
-/** As the lines to paste name it, which are pasted in the root folder. */
-const shown = relative(root, data).startsWith("..") ? data : relative(root, data);
+
+/** Folder for everything. */
+interface DataFolder {
+  readonly data: string;
+  /** As the lines to paste name it, which are pasted in the root folder. */
+  readonly shown: string;
+}
+
+function dataFolder(usual: string): DataFolder {
+  const data = resolve(root, process.env["START_DATA_DIR"] ?? usual);
+  return { data, shown: relative(root, data).startsWith("..") ? data : relative(root, data) };
+}
 
 async function main(): Promise<number> {
   const settings = readSettings(process.argv.slice(2), process.env);
+  if (settings !== "local-host") return await start(settings, dataFolder("data"));
+  const { startLocalHost } = await import("./local-host.ts");
+  process.stderr.write("Making a sample repository and starting a code host ...\n");
+  const host = await startLocalHost();
+  try {
+    // The service and its command line take them from here.
+    Object.assign(process.env, host.env);
+    return await start(host.settings, dataFolder("data/local-host"));
+  } finally {
+    await host.stop();
+  }
+}
+
+async function start(settings: StartSettings, folder: DataFolder): Promise<number> {
+  const { data, shown } = folder;
   await mkdir(data, { recursive: true, mode: 0o700 });
   const other = await runningStart(data);
   if (other !== undefined) {
@@ -34,7 +58,7 @@ async function main(): Promise<number> {
   );
   await noteRunning(data, [svc.url, agent.url]);
   try {
-    return await runBoth(settings, svc, agent);
+    return await runBoth(settings, folder, svc, agent);
   } finally {
     await forgetRunning(data);
   }
@@ -42,6 +66,7 @@ async function main(): Promise<number> {
 
 async function runBoth(
   settings: StartSettings,
+  { data, shown }: DataFolder,
   svc: Launch,
   agent: Launch & { readonly file: string },
 ): Promise<number> {

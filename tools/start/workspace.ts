@@ -142,7 +142,7 @@ export const trySheet = {
     { svc, agent, data, isListed }: TrySheetParts,
   ): string {
     const list = isListed
-      ? `rm -rf ${data}/first ${data}/second   # ${repository} is listed since an earlier start`
+      ? `rm -rf ${data}/first ${data}/second ${data}/third   # ${repository} is listed since an earlier start`
       : `svc repo add ${repository}`;
     return `
 Both are up. In another terminal, in this folder:
@@ -154,6 +154,7 @@ Both are up. In another terminal, in this folder:
   git clone "$SVC_URL/${repository}.git" ${data}/first
   git clone "$SVC_URL/${repository}.git" ${data}/second
   curl -sS "$SVC_URL/metrics" -H "Authorization: Bearer $SVC_TOKEN" | grep svc_cache_request_total
+  svc clone "$SVC_URL/${repository}.git" ${data}/third   # by the seed. The first one begins it, and clones with git
 
   # agent ${agent.url}
   agent secrets put demo/registry token=hello
