@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import fs, { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -15,38 +13,15 @@ import {
   encodeFetchRequest,
   UPLOAD_PACK_REQUEST,
 } from "@devplat/git-protocol";
-import { git, gitEnvironment, run, type Finished } from "@devplat/testkit";
+import { git } from "@devplat/testkit";
 import { buildRepository, git as gitSync, temporaryFolder } from "../../test/git.test-kit.ts";
 import type { GitStoreError } from "../errors.ts";
 import { Repository } from "../repository/repository.ts";
-import { createGitHandler, toNodeListener, type GitHandlerOptions } from "./http.ts";
+import { refsOf, serve, tryGit } from "../receive/push.test-kit.ts";
+import { createGitHandler } from "./http.ts";
 
 const README = new URL("../../README.md", import.meta.url);
 const CREDENTIAL = `Basic ${Buffer.from("ada:right").toString("base64")}`;
-
-/** A handler behind `node:http`. */
-async function serve(options: GitHandlerOptions): Promise<{ url: string; stop(): Promise<void> }> {
-  const server = createServer(toNodeListener(createGitHandler(options)));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async stop() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
-  };
-}
-
-async function tryGit(args: readonly string[]): Promise<Finished> {
-  return run("git", args, { env: gitEnvironment() });
-}
-
-async function refsOf(path: string): Promise<string> {
-  return git(["-C", path, "for-each-ref", "--format=%(objectname) %(refname)"]);
-}
 
 for (const format of ["sha1", "sha256"] as const) {
   describe(`createGitHandler, ${format}, with stock git`, () => {
@@ -328,28 +303,58 @@ describe("createGitHandler, with isomorphic-git", () => {
 });
 
 describe("README", () => {
-  it("serves a repository by its program", async () => {
-    using folder = temporaryFolder();
-    gitSync(folder.path, ["clone", "-q", "--bare", buildRepository(folder.path), "demo.git"]);
-    const [, program = ""] = /^```js\n(.*?)^```$/gms.exec(readFileSync(README, "utf8"))!;
+  /** Runs a program of the README in a folder, with a free port. @returns its address */
+  async function withProgram(
+    number: number,
+    folder: string,
+    use: (url: string) => Promise<void>,
+  ): Promise<void> {
+    const [, program = ""] = [...readFileSync(README, "utf8").matchAll(/^```js\n(.*?)^```$/gms)][number]!;
     const resolved = program
       .replaceAll(/"(@devplat\/[^"]+)"/g, (_, name: string) => JSON.stringify(import.meta.resolve(name)))
       .replace("8080,", "0,")
-      .replace('"git clone http://127.0.0.1:8080/demo.git"', "server.address().port");
+      .replace(/"git [a-z]+ http:[^"]+"/, "server.address().port");
     assert.notEqual(resolved, program);
-    writeFileSync(join(folder.path, "serve.mjs"), resolved);
+    writeFileSync(join(folder, "serve.mjs"), resolved);
     const child = spawn(process.execPath, ["serve.mjs"], {
-      cwd: folder.path,
+      cwd: folder,
       stdio: ["ignore", "pipe", "inherit"],
     });
     try {
       const [line] = (await once(child.stdout, "data")) as [Buffer];
-      const clone = join(folder.path, "copy");
-      await git(["clone", "-q", `http://127.0.0.1:${line.toString().trim()}/demo.git`, clone]);
-      await git(["-C", clone, "fsck", "--full", "--strict"]);
+      await use(`http://127.0.0.1:${line.toString().trim()}`);
     } finally {
       child.kill();
       await once(child, "exit");
     }
+  }
+
+  it("serves a repository by its program", async () => {
+    using folder = temporaryFolder();
+    gitSync(folder.path, ["clone", "-q", "--bare", buildRepository(folder.path), "demo.git"]);
+    await withProgram(0, folder.path, async (url) => {
+      const clone = join(folder.path, "copy");
+      await git(["clone", "-q", `${url}/demo.git`, clone]);
+      assert.equal(await git(["-C", clone, "fsck", "--full", "--strict"]), "");
+    });
+  });
+
+  it("takes pushes by its program, also of isomorphic-git, and serves them", async () => {
+    using folder = temporaryFolder();
+    const source = buildRepository(folder.path);
+    await withProgram(1, folder.path, async (url) => {
+      const pushed = await tryGit(["-C", source, "push", `${url}/project.git`, "main"]);
+      assert.match(pushed.stderr, /remote: 1 refs changed/);
+      const refused = await tryGit(["-C", source, "push", `${url}/project.git`, "v1"]);
+      assert.match(refused.stderr, /only branches, please/);
+      const dir = join(folder.path, "copy");
+      await isomorphicGit.clone({ fs, http, dir, url: `${url}/project.git` });
+      const author = { name: "A", email: "a@example.org" };
+      const oid = await isomorphicGit.commit({ fs, dir, message: "more", author });
+      const result = await isomorphicGit.push({ fs, http, dir, remote: "origin", ref: "main" });
+      assert.equal(result.ok, true);
+      assert.equal(await git(["-C", join(folder.path, "project.git"), "rev-parse", "main"]), oid);
+      await git(["-C", join(folder.path, "project.git"), "fsck", "--full", "--strict"]);
+    });
   });
 });

@@ -5,6 +5,8 @@ import {
   encodeCapabilityAdvertisement,
   encodeErrorLine,
   ProtocolError,
+  RECEIVE_PACK_REQUEST,
+  RECEIVE_PACK_RESULT,
   requestedProtocolVersion,
   requestObjectFormat,
   UPLOAD_PACK_REQUEST,
@@ -13,11 +15,13 @@ import {
   type ObjectFormat,
 } from "@devplat/git-protocol";
 import type { Oid } from "../oid.ts";
+import type { ReceiveOptions } from "../receive/push.ts";
 import type { Repository } from "../repository/repository.ts";
 import { lsRefsResponse } from "../serve/ls-refs.ts";
 import { uploadPackV2Fetch } from "../serve/upload-pack.ts";
 import { finishInSlices } from "../slices.ts";
 import { decodeRequestV0, encodeAdvertisementV0, uploadPackV0, type RequestV0 } from "./protocol-v0.ts";
+import { pushAdvertisement, pushResponse } from "./push-response.ts";
 import { HttpError, readBody } from "./request-body.ts";
 import { refsNow } from "./refs-now.ts";
 import { respondFetch, type Serving } from "./serve-fetch.ts";
@@ -27,7 +31,16 @@ export interface GitAccess {
   /** The path of the repository in the URL, without a leading `/` and without `.git`, such as `team/project`. */
   readonly repository: string;
   /** The service of git (gitprotocol-http). */
-  readonly service: "git-upload-pack";
+  readonly service: "git-upload-pack" | "git-receive-pack";
+}
+
+/** Options of pushes. */
+export interface GitPushOptions extends ReceiveOptions {
+  /** Asked before each request of a push, after the other `authorize`. A response refuses it. There is no default. */
+  readonly authorize: (
+    request: Request,
+    access: GitAccess,
+  ) => Response | undefined | Promise<Response | undefined>;
 }
 
 /** Options of {@link createGitHandler}. */
@@ -45,6 +58,8 @@ export interface GitHandlerOptions {
     request: Request,
     access: GitAccess,
   ) => Response | undefined | Promise<Response | undefined>;
+  /** Pushes. Default: they get 403. */
+  readonly push?: GitPushOptions;
   /** Receives errors that are not the client's, such as a corrupt pack. Default: they are only in the response. */
   readonly onError?: (error: unknown, access: GitAccess) => void;
   /** Maximum bytes of a request's body, inflated. Default 16 MiB: haves of a clone with 300,000 commits of its own. */
@@ -64,7 +79,8 @@ const NO_CACHE = {
 
 /**
  * Creates a function that serves clones and fetches of bare repositories over smart HTTP (gitprotocol-http, gitprotocol-v2), for
- * any server that has web-standard requests. It speaks protocol v2, and v0 with clients that ask for an older one. Pushes get 403.
+ * any server that has web-standard requests. It speaks protocol v2, and v0 with clients that ask for an older one. Pushes get 403
+ * without the option `push`.
  *
  * Only what refs reach is served, from packs and loose objects of the repository and its alternates, while other programs change
  * them. If objects are missing, as in a partial clone, a fetch that needs them fails before its first object and names one.
@@ -78,7 +94,7 @@ export function createGitHandler(options: GitHandlerOptions): (request: Request)
     } catch (error) {
       if (error instanceof HttpError) return text(error.status, error.message, error.headers);
       if (error instanceof ProtocolError) return text(400, error.message);
-      const access = accessOf(request);
+      const access = accessOf(request, options);
       if (access !== undefined) options.onError?.(error, access);
       return text(500, "the repository could not be read");
     }
@@ -86,9 +102,10 @@ export function createGitHandler(options: GitHandlerOptions): (request: Request)
 }
 
 async function respond(request: Request, options: GitHandlerOptions): Promise<Response> {
-  const access = accessOf(request);
+  const access = accessOf(request, options);
   if (access === undefined) throw new HttpError(404, "not an address of git's smart HTTP protocol");
-  const refused = await options.authorize?.(request, access);
+  const push = access.service === "git-receive-pack" ? options.push : undefined;
+  const refused = (await options.authorize?.(request, access)) ?? (await push?.authorize(request, access));
   if (refused !== undefined) return refused;
   const isAdvertisement = new URL(request.url).pathname.endsWith("/info/refs");
   const method = isAdvertisement ? "GET" : "POST";
@@ -99,6 +116,8 @@ async function respond(request: Request, options: GitHandlerOptions): Promise<Re
   if (repository === undefined) throw new HttpError(404, "there is no such repository");
   const isV2 = requestedProtocolVersion(request.headers.get("git-protocol") ?? undefined) === 2;
   const { agent = "git-store" } = options;
+  if (push !== undefined)
+    return respondPush(request, repository, { ...options, push }, access, isAdvertisement);
   if (isAdvertisement) {
     const body = isV2
       ? advertisement(repository.format, agent)
@@ -133,13 +152,13 @@ function shallowNow({ objects }: Repository): ReadonlySet<Oid> {
 }
 
 /** @returns undefined for an address that is not git's. @throws HttpError 403 for a service that is not offered */
-function accessOf(request: Request): GitAccess | undefined {
+function accessOf(request: Request, { push }: GitHandlerOptions): GitAccess | undefined {
   const url = new URL(request.url);
   const match = /^\/(.+)\/(info\/refs|git-upload-pack|git-receive-pack)$/su.exec(url.pathname);
   if (match === null) return undefined;
   const [, encoded = "", address = ""] = match;
   const service = address === "info/refs" ? (url.searchParams.get("service") ?? "") : address;
-  if (service !== "git-upload-pack") {
+  if (service !== "git-upload-pack" && (service !== "git-receive-pack" || push === undefined)) {
     throw new HttpError(
       403,
       service === "git-receive-pack"
@@ -158,6 +177,29 @@ function accessOf(request: Request): GitAccess | undefined {
     !repository.includes("\0") &&
     repository.split("/").every((part) => part !== "" && part !== "." && part !== "..");
   return isSafe ? { repository, service } : undefined;
+}
+
+async function respondPush(
+  request: Request,
+  repository: Repository,
+  options: GitHandlerOptions & { readonly push: GitPushOptions },
+  access: GitAccess,
+  isAdvertisement: boolean,
+): Promise<Response> {
+  if (isAdvertisement) {
+    return new Response(new Uint8Array(await pushAdvertisement(repository, options.agent ?? "git-store")), {
+      headers: { ...NO_CACHE, "content-type": "application/x-git-receive-pack-advertisement" },
+    });
+  }
+  const type = request.headers.get("content-type");
+  if (type !== RECEIVE_PACK_REQUEST) throw new HttpError(415, `the body must be ${RECEIVE_PACK_REQUEST}`);
+  const body = await pushResponse(request, {
+    repository,
+    options: options.push,
+    maxRequestBytes: options.maxRequestBytes ?? DEFAULT_REQUEST_BYTES,
+    onError: (error) => options.onError?.(error, access),
+  });
+  return new Response(body, { headers: { ...NO_CACHE, "content-type": RECEIVE_PACK_RESULT } });
 }
 
 async function commandsOf(bytes: Buffer, signal: AbortSignal): Promise<CommandRequest[]> {

@@ -11,24 +11,36 @@ export class HttpError extends Error {
 }
 
 /**
- * Reads the whole body of a request, and inflates it if it is compressed with gzip.
+ * The body of a request, inflated if it is compressed with gzip.
  *
- * @param limit bytes after inflating
- * @throws HttpError 400 if it does not inflate, 413 above the limit, 415 for another compression
+ * @throws HttpError 415 for another compression
  */
-export async function readBody(request: Request, limit: number): Promise<Buffer> {
-  const encoding = request.headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
+export function inflatedBody(request: Request): ReadableStream<Uint8Array> | undefined {
+  const encoding = encodingOf(request);
   if (!["identity", "gzip", "x-gzip"].includes(encoding)) {
     throw new HttpError(
       415,
       `the body is compressed with ${JSON.stringify(encoding)}; send it plain or with gzip`,
     );
   }
-  if (request.body === null) return Buffer.alloc(0);
-  const isCompressed = encoding !== "identity";
-  const stream: ReadableStream<Uint8Array> = isCompressed
-    ? request.body.pipeThrough(new DecompressionStream("gzip"))
-    : request.body;
+  if (request.body === null) return undefined;
+  return encoding === "identity" ? request.body : request.body.pipeThrough(new DecompressionStream("gzip"));
+}
+
+function encodingOf(request: Request): string {
+  return request.headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
+}
+
+/**
+ * Reads the whole body of a request, and inflates it if it is compressed with gzip.
+ *
+ * @param limit bytes after inflating
+ * @throws HttpError 400 if it does not inflate, 413 above the limit, 415 for another compression
+ */
+export async function readBody(request: Request, limit: number): Promise<Buffer> {
+  const stream = inflatedBody(request);
+  if (stream === undefined) return Buffer.alloc(0);
+  const isCompressed = encodingOf(request) !== "identity";
   const reader = stream.getReader();
   const chunks: Uint8Array[] = [];
   let bytes = 0;

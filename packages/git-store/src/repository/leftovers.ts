@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readdir, rename, rm, stat, unlink } from "node:fs/promises";
+import { readdir, readFile, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { OWNER, ownerIsGone } from "./owner.ts";
 
@@ -91,10 +91,19 @@ async function isTemporaryOfEnded(path: string, name: string): Promise<boolean |
 async function isLeftover(path: string, name: string, names: ReadonlySet<string>): Promise<boolean> {
   const isOfEnded = await isTemporaryOfEnded(path, name);
   if (isOfEnded !== undefined) return isOfEnded;
+  if (/^pack-[0-9a-f]+\.keep$/u.test(name)) return isKeepOfEnded(path);
   // Temporary files of stock git, and stale locks that are being removed.
   if (/^tmp_(?:pack|idx|rev|obj)_|\.lock~\.[0-9a-f]+$/u.test(name)) return isOld(path);
   const pack = /^(pack-[0-9a-f]+)\.(?:pack|rev|bitmap|reach)$/u.exec(name);
   return pack !== null && !names.has(`${pack[1]}.idx`) && isOld(path);
+}
+
+/** Whether a push made this file, whose process has ended. */
+async function isKeepOfEnded(path: string): Promise<boolean> {
+  const owner = /^receive-pack ([0-9a-f]+\.[0-9]+\.[0-9a-f]+)\n$/u.exec(
+    await readFile(path, "utf8").catch(() => ""),
+  )?.[1];
+  return owner !== undefined && (ownerIsGone(owner) ?? (await isOld(path)));
 }
 
 async function isOld(path: string): Promise<boolean> {
