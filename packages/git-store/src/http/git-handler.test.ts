@@ -17,7 +17,7 @@ import { git } from "@devplat/testkit";
 import { buildRepository, git as gitSync, temporaryFolder } from "../../test/git.test-kit.ts";
 import type { GitStoreError } from "../errors.ts";
 import { Repository } from "../repository/repository.ts";
-import { refsOf, serve, tryGit } from "../receive/push.test-kit.ts";
+import { refsOf, serve, tryGit } from "../../test/push.test-kit.ts";
 import { createGitHandler } from "./http.ts";
 
 const README = new URL("../../README.md", import.meta.url);

@@ -9,7 +9,7 @@ import { git, run } from "@devplat/testkit";
 import { buildRepository, git as gitSync, temporaryFolder } from "../../test/git.test-kit.ts";
 import { createGitHandler, type GitPushOptions, type Push } from "../http/http.ts";
 import { Repository } from "../repository/repository.ts";
-import { refsOf, serve, tryGit } from "./push.test-kit.ts";
+import { refsOf, serve, tryGit } from "../../test/push.test-kit.ts";
 
 for (const format of ["sha1", "sha256"] as const satisfies readonly ObjectFormat[]) {
   describe(`pushes of stock git, ${format}`, { timeout: 300_000 }, () => {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { git, gitEnvironment, run, type Finished } from "@devplat/testkit";
-import { createGitHandler, toNodeListener, type GitHandlerOptions } from "../http/http.ts";
+import { createGitHandler, toNodeListener, type GitHandlerOptions } from "../src/http/http.ts";
 
 /** A handler behind `node:http`. */
 export async function serve(options: GitHandlerOptions): Promise<{ url: string; stop(): Promise<void> }> {
