@@ -50,9 +50,9 @@ function commit(path: string, random: () => number, branch: string): void {
   git(path, ["update-ref", `refs/heads/${branch}`, made.toString().trim()]);
 }
 
-it("clones and fetches of repositories in random states equal direct ones", async () => {
+it("clones and fetches of repositories in random states equal direct ones", async (context) => {
   const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1_000_000);
-  console.log(`TEST_SEED=${seed}`);
+  context.diagnostic(`TEST_SEED=${seed}`);
   const random = randomFrom(seed);
   const end = Date.now() + loopSeconds(0.05) * 1000;
   do {
@@ -93,9 +93,9 @@ it("clones end well while stock git packs and removes objects", async () => {
   git(folder.path, ["init", "-q", "--bare", "-b", "main", path]);
   for (let at = 0; at < 20; at++) commit(path, random, "main");
   await serving(path, folder.path, async ({ url, errors }) => {
-    let done = false;
+    const done = new AbortController();
     const changes = (async () => {
-      for (let at = 0; !done; at++) {
+      for (let at = 0; !done.signal.aborted; at++) {
         commit(path, random, "main");
         await stockGit(["-C", path, "repack", at % 2 === 0 ? "-dq" : "-adfq"]);
       }
@@ -103,7 +103,7 @@ it("clones end well while stock git packs and removes objects", async () => {
     const end = Date.now() + loopSeconds(0.02) * 1000;
     do await Promise.all([cloned(url, folder.path), cloned(url, folder.path, 0)]);
     while (Date.now() < end);
-    done = true;
+    done.abort();
     await changes;
     assert.deepEqual(errors, []);
   });
