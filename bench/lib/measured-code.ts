@@ -2,8 +2,21 @@ import { execFileSync } from "node:child_process";
 import { resolve } from "node:path";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-/** Code that is loaded only where it is configured. It counts only for a benchmark that names it. */
-const OPTIONAL_CODE = ["apps/svc/src/cache/object-tier"];
+/** Code of seeds, which runs only for clients that ask for one. */
+export const SEED_CODE = [
+  "apps/svc/src/cache/seeds",
+  "apps/svc/src/git/seed",
+  "packages/git-mirror/src/seeds",
+];
+/** Code that runs only where it is configured or asked for, or in other programs than ours. It counts only for a benchmark that names it. */
+const OPTIONAL_CODE = [
+  ...SEED_CODE,
+  "apps/svc/src/cache/object-tier",
+  "packages/git-protocol/src/receive-pack",
+  "packages/git-store/src/http",
+  "packages/git-store/src/receive",
+  "packages/git-store/src/refs",
+];
 
 /** The code that a result was measured with. `npm run bench` writes it into the result. */
 export interface MeasuredCode {

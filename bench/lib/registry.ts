@@ -1,3 +1,4 @@
+import { SEED_CODE } from "./measured-code.ts";
 import type { Report } from "./report.ts";
 
 /** A benchmark that `npm run bench` knows. */
@@ -82,7 +83,7 @@ export const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     measures: "clones by a seed, against git clone",
     took: "3 rounds: 4 min",
     load: () => import("../e2e/seed.ts"),
-    code: [...SERVING, "apps/svc/src/seed-client"],
+    code: [...SERVING, ...SEED_CODE, "apps/svc/src/seed-client"],
     svc: true,
   },
   kinds: {

@@ -189,10 +189,10 @@ describe("npm packages of the git engine", () => {
 
   describe("serve a repository to stock git", () => {
     const begin = `import { Repository } from "@devplat/git-store";
-import { createGitHandler, toNodeListener } from "@devplat/git-store/http";
-const demo = await Repository.open("sha1.git");
-const fetch = createGitHandler({ repository: (path) => (path === "demo" ? demo : undefined) });
-const listening = (port) => console.log("http://127.0.0.1:" + port + "/demo.git");
+      import { createGitHandler, toNodeListener } from "@devplat/git-store/http";
+      const demo = await Repository.open("sha1.git");
+      const fetch = createGitHandler({ repository: (path) => (path === "demo" ? demo : undefined) });
+      const listening = (port) => console.log("http://127.0.0.1:" + port + "/demo.git");
 `;
     const at = `port: 0, hostname: "127.0.0.1"`;
     const node = `import { createServer } from "node:http";

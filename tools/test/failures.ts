@@ -22,7 +22,9 @@ export default async function* failures(source: AsyncIterable<TestEvent>): Async
   for await (const text of Readable.from(failed).compose(new spec())) yield String(text);
 }
 
-/** node:test wraps what a test threw; its message is the cause's. */
+/** node:test wraps what a test threw; its message is the cause's. What caused that in turn follows. */
 function firstLine(error: Error): string {
-  return error.message.split("\n", 1)[0] ?? "";
+  const [line = ""] = error.message.split("\n", 1);
+  const cause = error.cause instanceof Error ? error.cause.cause : undefined;
+  return cause instanceof Error ? `${line} (${cause.message.split("\n", 1)[0] ?? ""})` : line;
 }

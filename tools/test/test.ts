@@ -71,9 +71,9 @@ async function main(args: readonly string[]): Promise<number> {
   const isolated = groups.filter((group) => group.isolated).map((group) => test(group)());
   await Promise.all([...isolated, ...Array.from({ length: CORES }, lane)]);
   for (const group of repeated) {
-    if (!(await passesAlone(group))) continue;
-    sum.passed += group.failed;
-    sum.failed -= group.failed;
+    const stillFailed = await failuresAlone(group);
+    sum.passed += group.failed - stillFailed;
+    sum.failed += stillFailed - group.failed;
   }
   await release.remove();
   if (patterns.length === 0) saySlowest(seconds);
@@ -94,14 +94,17 @@ function isWorthRepeating({ failedFiles }: GroupResult): boolean {
 /**
  * Runs files that failed a second time, with nothing else next to them. Those that pass then are printed as unstable: that shows
  * a race, but does not fail the run.
+ *
+ * @returns the number of tests that failed again, or of those that failed first if the second run has no result
  */
-async function passesAlone(group: Group): Promise<boolean> {
+async function failuresAlone(group: Group & { readonly failed: number }): Promise<number> {
   const again = await runGroup(root, group, { concurrency: 1 });
-  if (again.failed > 0 || again.broken !== undefined) return false;
+  if (again.broken !== undefined) return group.failed;
   for (const file of group.files) {
+    if (again.failedFiles.includes(file)) continue;
     process.stdout.write(`UNSTABLE ${file}: failed, and passed the second time\n`);
   }
-  return true;
+  return Math.min(again.failed, group.failed);
 }
 
 /** Installs missing programs. @returns the reason why no test can run here, or undefined */
