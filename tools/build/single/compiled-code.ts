@@ -62,6 +62,8 @@ export function compiledBundle(
   const ends = functions.flatMap((path) => places.get(path) ?? []).toSorted((a, b) => a - b);
   const building = [...flags, FIXED_HASHES, ONE_THREAD];
   const code = execFileSync(process.execPath, [...building, COMPILE_BUNDLE, file, name], {
+    // Without a compile cache and options of the user: the process has the same in memory each time.
+    env: {},
     input: JSON.stringify(ends),
     maxBuffer: MAX_CODE,
   });
