@@ -7,16 +7,6 @@ type Reason = readonly [row: RegExp, text: string];
  * keeps apart what was measured, what is suspected, and what is not known.
  */
 export const REASONS: Readonly<Record<string, readonly Reason[]>> = {
-  "release-start": [
-    [
-      /^(?:svc|agent) version$/,
-      "Tried: code compiled ahead, V8 flags in the file, and parts that are loaded when they are first needed (0062), with which earlier runs took 63 and 57 ms. In the way: Node itself takes 43 of these milliseconds on this machine (`node -e 0`), and the fastest of the runs took 60. Where the rest goes was not measured again.",
-    ],
-    [
-      /^svc serve to the last byte of the first hit/,
-      "Tried: as for `version`, and a start that loads few modules. The fastest of the runs took 295 ms. In the way: the start of Node, of the database and of the cache are one after the other, and take nearly all of it in CPU. What is left to move behind the first hit was not measured.",
-    ],
-  ],
   clone: [
     [
       /^express: warm raw fetch, framed/,
