@@ -116,15 +116,20 @@ export class PackReader {
 
   /** Returns type number and size of the object at a pack position, without inflating it. */
   info(pack: Pack, position: number): { type: number; size: number } {
+    return { type: this.typeOf(pack, position), size: this.sizeOf(pack, position) };
+  }
+
+  /** Returns the size of the object at a pack position. It inflates only the start of a delta. */
+  sizeOf(pack: Pack, position: number): number {
     const entry = this.entry(pack, position);
-    if (entry.base < 0) return { type: entry.type, size: entry.size };
+    if (entry.base < 0) return entry.size;
     const room = entry.end - entry.dataStart;
     const at = this.#pages.locate(pack, entry.dataStart, room);
     const sizes = this.#delta;
     const count = this.#inflater.prefix(this.#pages.bytes, at, at + room, sizes, DELTA_SIZES_BYTES);
     if (count < 0) throw inflateError(count, { path: pack.path, offset: entry.start });
     this.#deltaHeader.decode(sizes, 0, count);
-    return { type: this.typeOf(pack, entry.base), size: this.#deltaHeader.resultSize };
+    return this.#deltaHeader.resultSize;
   }
 
   /** Returns the type number of the object at a pack position. It reads only the headers of the delta chain. */

@@ -1,8 +1,8 @@
 import { parseCommit } from "../commit.ts";
 import { GitStoreError } from "../errors.ts";
-import { COMMIT, TAG, TREE, typeNumber, BLOB } from "../object-format.ts";
+import { BLOB, COMMIT, oidBytes, TAG, TREE, typeName, typeNumber } from "../object-format.ts";
 import type { ObjectDatabase } from "../object-database.ts";
-import { parseOid, type Oid } from "../oid.ts";
+import { hexAt, parseOid, type Oid } from "../oid.ts";
 import type { Pack } from "../pack/pack.ts";
 import { finishInSlices, type Steps } from "../slices.ts";
 import { parseTag } from "../tag.ts";
@@ -10,6 +10,14 @@ import { TreeCursor } from "../tree.ts";
 
 /** Objects between two pauses. */
 const PAUSE = 128;
+/** Entries of a tree between two pauses. */
+const ENTRY_PAUSE = 4096;
+/** Maximum size of a tree, bytes. It is read as a whole. */
+const MAX_TREE_BYTES = 64 * 2 ** 20;
+/** Maximum size of a commit or tag, bytes. Its header is parsed without a pause. */
+const MAX_HEADER_BYTES = 8 * 2 ** 20;
+/** Maximum number of remembered types of objects that refs reach. */
+const MAX_KNOWN_TYPES = 65_536;
 
 /** Parts of a {@link ConnectivityWalk}. */
 export interface ConnectivityParts {
@@ -23,12 +31,8 @@ export interface ConnectivityParts {
   readonly shallows: ReadonlySet<Oid>;
 }
 
-interface Step {
-  readonly oid: Oid;
-  /** Undefined: any. */
-  readonly type: number | undefined;
-  readonly by: Oid | undefined;
-}
+/** Objects that are to be read: positions in the pack, and ids of other objects. Each object is added once. */
+type Pending = (number | Oid)[];
 
 /**
  * Connectivity check of a push: each object that a new tip reaches is there, has the type that its referrer states, and names of tree
@@ -41,6 +45,8 @@ export class ConnectivityWalk {
   #packed: Uint8Array;
   /** Types of the other walked objects. */
   #others = new Map<Oid, number>();
+  /** Types of objects that refs reach. The map is emptied when it is full. */
+  readonly #known = new Map<Oid, number>();
 
   constructor(parts: ConnectivityParts) {
     this.#parts = parts;
@@ -51,7 +57,7 @@ export class ConnectivityWalk {
    * Checks a tip. Objects that an earlier call has found connected are not read again.
    *
    * @param type that the tip must have
-   * @throws {GitStoreError} `missing_object`, `corrupt_object`; `ref_conflict` for a tip whose history ends where that of the
+   * @throws {GitStoreError} `missing_object`, `corrupt_object`, `too_large`; `ref_conflict` for a tip whose history ends where that of the
    *   client does
    */
   async check(tip: Oid, type: number | undefined, signal?: AbortSignal): Promise<void> {
@@ -65,69 +71,105 @@ export class ConnectivityWalk {
   }
 
   *#walk(tip: Oid, tipType: number | undefined): Steps {
-    const { objects } = this.#parts;
-    const stack: Step[] = [{ oid: tip, type: tipType, by: undefined }];
-    const cursor = new TreeCursor(Buffer.alloc(0), objects.format);
-    let steps = 0;
-    for (let step = stack.pop(); step !== undefined; step = stack.pop()) {
-      if (++steps % PAUSE === 0) yield;
-      const content = this.#visit(step);
-      if (content === undefined) continue;
-      const { oid } = step;
-      if (content.type === COMMIT) this.#pushCommit(oid, content.bytes, stack);
-      else if (content.type === TAG) {
-        const { object, type } = parseTag(content.bytes, objects.format);
-        stack.push({ oid: object, type: typeNumber(type), by: oid });
+    const { objects, pack } = this.#parts;
+    const { format } = objects;
+    const pending: Pending = [];
+    const cursor = new TreeCursor(Buffer.alloc(0), format);
+    let objectCount = 0;
+    let entryCount = 0;
+    this.#visit(parseOid(format, tip), 0, tipType, undefined, pending);
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      if (++objectCount % PAUSE === 0) yield;
+      const oid = typeof next === "number" ? pack!.oidAt(next) : next;
+      const { type, content } = this.#read(next, oid);
+      if (type === COMMIT) yield* this.#visitCommit(oid, content, pending);
+      else if (type === TAG) {
+        const target = parseTag(content, format);
+        this.#visit(parseOid(format, target.object), 0, typeNumber(target.type), oid, pending);
       } else {
-        cursor.reset(content.bytes);
+        cursor.reset(content);
         while (cursor.next()) {
-          checkName(cursor.name, oid);
-          if (!cursor.isGitlink) stack.push({ oid: cursor.oid, type: cursor.isTree ? TREE : BLOB, by: oid });
+          if (++entryCount % ENTRY_PAUSE === 0) yield;
+          checkName(cursor, oid);
+          if (!cursor.isGitlink) {
+            this.#visit(content, cursor.oidStart, cursor.isTree ? TREE : BLOB, oid, pending);
+          }
         }
       }
     }
   }
 
-  #pushCommit(oid: Oid, bytes: Buffer, stack: Step[]): void {
+  *#visitCommit(oid: Oid, content: Buffer, pending: Pending): Steps {
     const { objects, shallows } = this.#parts;
-    const { tree, parents } = parseCommit(bytes, objects.format);
-    stack.push({ oid: tree, type: TREE, by: oid });
+    const { format } = objects;
+    const { tree, parents } = parseCommit(content, format);
+    this.#visit(parseOid(format, tree), 0, TREE, oid, pending);
     if (objects.sources.shallow.has(oid)) return;
-    for (const parent of parents) {
+    for (const [at, parent] of parents.entries()) {
+      if (at % ENTRY_PAUSE === ENTRY_PAUSE - 1) yield;
       if (shallows.has(oid) && !objects.has(parent)) {
         throw new GitStoreError("ref_conflict", "shallow update not allowed", { oid });
       }
-      stack.push({ oid: parent, type: COMMIT, by: oid });
+      this.#visit(parseOid(format, parent), 0, COMMIT, oid, pending);
     }
   }
 
-  /** @returns the object if its references are to be followed */
-  #visit({ oid, type, by }: Step): { readonly type: number; readonly bytes: Buffer } | undefined {
+  /**
+   * Checks the object whose id is in `bytes` at `start`. The first visit adds the object to `pending` if its references
+   * are to be followed.
+   *
+   * @param type that the object must have
+   * @param by object that refers to it
+   */
+  #visit(
+    bytes: Buffer,
+    start: number,
+    type: number | undefined,
+    by: Oid | undefined,
+    pending: Pending,
+  ): void {
     const { objects, pack, known } = this.#parts;
-    const position = pack?.find(parseOid(objects.format, oid)) ?? -1;
-    const walked = position >= 0 ? this.#packed[position]! : (this.#others.get(oid) ?? 0);
+    const position = pack?.find(bytes, start) ?? -1;
+    let walked = position < 0 ? 0 : this.#packed[position]!;
+    // Many entries of trees name objects that were visited before.
+    if (walked > 0 && walked === type) return;
+    const oid = hexAt(bytes, start, oidBytes(objects.format));
+    if (position < 0) walked = this.#others.get(oid) ?? this.#known.get(oid) ?? 0;
     const found = walked > 0 ? walked : this.#typeOf(oid, position, by);
     if (type !== undefined && found !== type) {
+      const referrer = by ?? "its ref";
       throw new GitStoreError(
         "corrupt_object",
-        `check connectivity: ${oid} has another type than ${by ?? "its ref"} needs`,
-        {
-          oid,
-        },
+        `check connectivity: ${oid} has another type than ${referrer} needs`,
+        { oid },
       );
     }
-    if (walked > 0) return undefined;
-    if (position >= 0) this.#packed[position] = found;
-    else {
-      if (known.has(oid)) return undefined;
+    if (walked > 0) return;
+    if (position >= 0) {
+      this.#packed[position] = found;
+      if (found !== BLOB) pending.push(position);
+    } else if (known.has(oid)) {
+      if (this.#known.size >= MAX_KNOWN_TYPES) this.#known.clear();
+      this.#known.set(oid, found);
+    } else {
       this.#others.set(oid, found);
+      if (found !== BLOB) pending.push(oid);
     }
-    if (found === BLOB) return undefined;
-    const bytes =
-      pack !== undefined && position >= 0
-        ? objects.reader.read(pack, position).content
-        : objects.read(oid).content;
-    return { type: found, bytes };
+  }
+
+  /** Reads an object that is not too large. */
+  #read(next: number | Oid, oid: Oid): { readonly type: number; readonly content: Buffer } {
+    const { objects, pack } = this.#parts;
+    const isPacked = typeof next === "number";
+    const type = isPacked ? this.#packed[next]! : this.#others.get(next)!;
+    const size = isPacked ? objects.reader.sizeOf(pack!, next) : objects.info(oid).size;
+    const limit = type === TREE ? MAX_TREE_BYTES : MAX_HEADER_BYTES;
+    if (size > limit) {
+      const message = `check connectivity: the ${typeName(type)} ${oid} has more than ${limit} bytes`;
+      throw new GitStoreError("too_large", message, { oid });
+    }
+    const { content } = isPacked ? objects.reader.read(pack!, next) : objects.read(oid);
+    return { type, content };
   }
 
   #typeOf(oid: Oid, position: number, by: Oid | undefined): number {
@@ -142,11 +184,12 @@ export class ConnectivityWalk {
 }
 
 /** Refuses names with which a check-out would leave its folder or write into `.git`. */
-function checkName(name: Buffer, tree: Oid): void {
-  const first = name[0];
-  if (first !== 0x2e && !name.includes(0x2f)) return;
-  const text = name.toString("latin1").toLowerCase();
-  if (text !== "." && text !== ".." && text !== ".git" && !text.includes("/")) return;
+function checkName({ content, nameStart, nameEnd }: TreeCursor, tree: Oid): void {
+  const name = content.subarray(nameStart, nameEnd);
+  if (name[0] !== 0x2e && !name.includes(0x2f)) return;
+  // A name that is too long for a forbidden one is not copied.
+  const text = name.length > ".git".length ? "" : name.toString("latin1").toLowerCase();
+  if (text !== "." && text !== ".." && text !== ".git" && !name.includes(0x2f)) return;
   throw new GitStoreError("corrupt_object", `check tree ${tree}: an entry has a forbidden name`, {
     oid: tree,
   });
