@@ -229,6 +229,37 @@ for (const format of ["sha1", "sha256"] as const satisfies readonly ObjectFormat
       await assertClean();
     });
 
+    it("refuses a ref that two commands name, before any hook", async () => {
+      const old = await valueOf("refs/heads/main");
+      const calls: string[] = [];
+      push = { ...push, preReceive: ({ commands }) => void calls.push(...commands.map(({ name }) => name)) };
+      const command = (name: string) => ({ name, oldOid: undefined, newOid: old });
+      const head = encodeReceivePackRequest(
+        {
+          commands: ["refs/heads/twice", "refs/heads/one", "refs/heads/twice"].map(command),
+          capabilities: ["report-status", `object-format=${format}`],
+          shallows: [],
+          pushOptions: [],
+          certificate: undefined,
+        },
+        format,
+      );
+      const body = new Uint8Array(
+        Buffer.concat([head, gitSync(work, ["pack-objects", "--stdout", "-q"], "")]),
+      );
+      const headers = { "content-type": RECEIVE_PACK_REQUEST };
+      const handler = createGitHandler({ repository: () => repository, push });
+      const request = new Request("http://host/demo/git-receive-pack", { method: "POST", body, headers });
+      const report = await (await handler(request)).text();
+      assert.match(
+        report,
+        /ng refs\/heads\/twice multiple updates.*ok refs\/heads\/one.*ng refs\/heads\/twice/s,
+      );
+      assert.deepEqual(calls, ["refs/heads/one"]);
+      assert.deepEqual([await valueOf("refs/heads/twice"), await valueOf("refs/heads/one")], ["", old]);
+      await assertClean();
+    });
+
     it("refuses a pack above its limit, and a damaged request", async () => {
       push = { ...push, limits: { packBytes: 10_000 } };
       writeFileSync(join(work, "random"), randomBytes(200_000));

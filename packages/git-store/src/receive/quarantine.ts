@@ -1,9 +1,11 @@
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { syncFolder } from "../durable.ts";
 import { indexPack, type IndexPackOptions } from "../index-pack/index-pack.ts";
 import type { Pack } from "../pack/pack.ts";
+import { hasCode } from "../refs/system-error.ts";
 import { temporaryName } from "../repository/leftovers.ts";
 import { OWNER } from "../repository/owner.ts";
 import { Repository } from "../repository/repository.ts";
@@ -20,7 +22,9 @@ export class Quarantine {
   readonly #folder: string;
   readonly #target: string;
   readonly #name: string | undefined;
+  readonly #keepText = `receive-pack ${OWNER} ${randomUUID()}\n`;
   #keepPath: string | undefined;
+  #isMigrated = false;
 
   private constructor(view: Repository, folder: string, name: string | undefined) {
     this.view = view;
@@ -63,8 +67,9 @@ export class Quarantine {
     }
   }
 
-  /** Variables with which stock git sees the view, for hooks that run it. */
+  /** Variables with which stock git sees the view, for hooks that run it. After {@link migrate} it needs no folder of its own. */
   get environment(): Readonly<Record<string, string>> {
+    if (this.#isMigrated) return { GIT_DIR: this.view.path };
     return {
       GIT_DIR: this.view.path,
       GIT_OBJECT_DIRECTORY: this.#folder,
@@ -75,15 +80,22 @@ export class Quarantine {
 
   /**
    * Moves the pack into the repository. Until {@link close} a `.keep` file protects it from `git repack`, because refs do not reach it
-   * yet.
+   * yet. The same pack may be there from a push whose refs were refused; it is protected, too.
    */
   async migrate(): Promise<void> {
+    this.#isMigrated = true;
     const name = this.#name;
-    if (name === undefined || existsSync(join(this.#target, `${name}.idx`))) return;
+    if (name === undefined) return;
     const from = join(this.#folder, "pack");
     const keepPath = join(this.#target, `${name}.keep`);
-    await writeFile(keepPath, keepText());
-    this.#keepPath = keepPath;
+    try {
+      await writeFile(keepPath, this.#keepText, { flag: "wx" });
+      this.#keepPath = keepPath;
+    } catch (error) {
+      // Somebody else keeps the pack.
+      if (!hasCode(error, "EEXIST")) throw error;
+    }
+    if (existsSync(join(this.#target, `${name}.idx`))) return;
     for (const end of ["pack", "rev"])
       await rename(join(from, `${name}.${end}`), join(this.#target, `${name}.${end}`));
     await syncFolder(this.#target);
@@ -96,12 +108,8 @@ export class Quarantine {
     this.view.close();
     await rm(this.#folder, { recursive: true, force: true });
     const keepPath = this.#keepPath;
-    if (keepPath !== undefined && (await readFile(keepPath, "utf8").catch(() => "")) === keepText()) {
+    if (keepPath !== undefined && (await readFile(keepPath, "utf8").catch(() => "")) === this.#keepText) {
       await rm(keepPath, { force: true });
     }
   }
-}
-
-function keepText(): string {
-  return `receive-pack ${OWNER}\n`;
 }

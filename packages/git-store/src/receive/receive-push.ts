@@ -6,7 +6,7 @@ import {
   type RefCommand,
 } from "@devplat/git-protocol/receive-pack";
 import { parseCommit } from "../commit.ts";
-import { GitStoreError } from "../errors.ts";
+import { GitStoreError, type GitStoreErrorCode } from "../errors.ts";
 import { COMMIT } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
 import { isRefName } from "../repository/ref-name.ts";
@@ -31,6 +31,26 @@ export interface ReceiveParts {
   /** Stops the push, unless its refs are being changed. */
   readonly signal: AbortSignal;
 }
+
+/** Errors of a pack that the client sent. Others are those of the server: their texts name its files. */
+const PACK_FAULTS: ReadonlySet<GitStoreErrorCode> = new Set([
+  "not_a_pack",
+  "bad_entry",
+  "corrupt_zlib",
+  "wrong_size",
+  "corrupt_delta",
+  "delta_out_of_base",
+  "delta_bomb",
+  "delta_cycle",
+  "duplicate_object",
+  "missing_base",
+  "trailing_garbage",
+  "wrong_trailer",
+  "truncated",
+  "too_large",
+  "corrupt_object",
+  "hash_collision",
+]);
 
 /** Repositories from which leftovers of killed processes were removed. */
 const cleaned = new WeakSet<Repository>();
@@ -63,8 +83,9 @@ export async function receivePush(
     });
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof GitStoreError)) parts.onError(error);
-    const reason = error instanceof GitStoreError ? error.message : "the pack could not be stored";
+    const isTheirs = error instanceof GitStoreError && PACK_FAULTS.has(error.code);
+    if (!isTheirs) parts.onError(error);
+    const reason = isTheirs ? error.message : "the pack could not be stored";
     for (const command of commands) command.refuse("unpacker error");
     parts.report({ unpackError: wire(reason), refs: commands.map((each) => each.report()) });
     return;
@@ -115,6 +136,7 @@ class Receiver {
   readonly #quarantine: Quarantine;
   readonly #commands: readonly PendingCommand[];
   readonly #isAtomic: boolean;
+  #refs: Awaited<ReturnType<Repository["refs"]>> | undefined;
 
   constructor(
     parts: ReceiveParts,
@@ -134,6 +156,7 @@ class Receiver {
   async run(): Promise<void> {
     const { report, signal } = this.#parts;
     if (this.#request.certificate !== undefined) this.#refuseAll("push certificates are not accepted");
+    this.#refuseRepeated();
     await this.#checkConnected();
     this.#refuseRestIfAtomic();
     if (this.#open().length > 0) {
@@ -158,6 +181,15 @@ class Receiver {
 
   #refuseAll(reason: string): void {
     for (const each of this.#commands) each.refuse(reason);
+  }
+
+  /** Refuses all commands for a ref that more than one names, as git does. */
+  #refuseRepeated(): void {
+    const uses = new Map<string, number>();
+    for (const { command } of this.#commands) uses.set(command.name, (uses.get(command.name) ?? 0) + 1);
+    for (const each of this.#commands) {
+      if ((uses.get(each.command.name) ?? 0) > 1) each.refuse("multiple updates for this ref");
+    }
   }
 
   #refuseRestIfAtomic(): void {
@@ -201,7 +233,11 @@ class Receiver {
         await walk.check(newOid!, name.startsWith("refs/heads/") ? COMMIT : undefined, signal);
       } catch (error) {
         if (!(error instanceof GitStoreError)) throw error;
-        each.refuse(error.code === "missing_object" ? "missing necessary objects" : error.message);
+        const isTheirs =
+          ["missing_object", "ref_conflict"].includes(error.code) || PACK_FAULTS.has(error.code);
+        if (!isTheirs) this.#parts.onError(error);
+        const reason = isTheirs ? error.message : "the objects could not be checked";
+        each.refuse(error.code === "missing_object" ? "missing necessary objects" : reason);
       }
     }
   }
@@ -224,6 +260,9 @@ class Receiver {
       return isDenied ? "deletion prohibited" : undefined;
     }
     if (!(this.#options.denyNonFastForwards ?? this.#isTrue("receive.denynonfastforwards"))) return undefined;
+    // The client names the old value. A walk from one that is not true would cost a history each time.
+    this.#refs ??= await repository.refs();
+    if (this.#refs.get(name)?.oid !== oldOid) return "the ref has changed. Fetch first";
     const isForward = await finishInSlices(isAncestor(this.#quarantine.view, oldOid, newOid), signal);
     return isForward ? undefined : "non-fast-forward";
   }
@@ -241,7 +280,7 @@ class Receiver {
   async #updateRefs(): Promise<void> {
     const open = this.#open();
     if (open.length === 0) return;
-    const { repository, onError } = this.#parts;
+    const { repository } = this.#parts;
     const { identity } = this.#options;
     const updates = open.map(({ command }) => ({
       name: command.name,
@@ -259,22 +298,26 @@ class Receiver {
       const failures = await updateEachRef(repository, updates, options);
       for (const each of open) {
         const error = failures.get(each.command.name);
-        if (error !== undefined) each.refuse(refReason(error));
+        if (error !== undefined) each.refuse(this.#refReason(error));
       }
     } catch (error) {
-      if (!(error instanceof GitStoreError)) onError(error);
-      this.#refuseAll(error instanceof GitStoreError ? refReason(error) : "failed to update ref");
+      this.#refuseAll(this.#refReason(error));
     }
   }
-}
 
-/** The message without the path of the server. */
-function refReason(error: GitStoreError): string {
-  if (error.code === "locked") return "failed to update ref: another process holds its lock. Try again";
-  if (error.code === "ref_conflict" && error.details.path !== undefined) {
-    return "failed to update ref: a ref has the name of one of its folders";
+  /** The reason for the client, without a path of the server. */
+  #refReason(error: unknown): string {
+    if (error instanceof GitStoreError) {
+      const { code, details, message } = error;
+      if (code === "locked") return "failed to update ref: another process holds its lock. Try again";
+      if (code === "ref_conflict" && details.path !== undefined) {
+        return "failed to update ref: a ref has the name of one of its folders";
+      }
+      if (code === "ref_conflict" || code === "ref_changed" || code === "bad_ref_name") return message;
+    }
+    this.#parts.onError(error);
+    return "failed to update ref";
   }
-  return error.message;
 }
 
 /** Text as the protocol package has it: one character for each byte. */

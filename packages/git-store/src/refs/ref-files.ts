@@ -33,24 +33,27 @@ export async function readLooseRef(
 
 /** The file `packed-refs`. */
 export class PackedRefs {
-  readonly #text: string;
+  /** Latin-1, which keeps each byte: git allows names that are not UTF-8. */
+  readonly #bytes: string;
   readonly #oids: ReadonlyMap<string, Oid>;
   /** Folders of refs: `refs/heads/a` for `refs/heads/a/b`. */
   #folders: ReadonlySet<string> | undefined;
 
   /** @throws {GitStoreError} `corrupt_repository` */
-  constructor(text: string, format: ObjectFormat) {
-    this.#text = text;
-    this.#oids = new Map(parsePackedRefs(text, format).map(({ name, oid }) => [name, oid]));
+  constructor(file: Buffer, format: ObjectFormat) {
+    this.#bytes = file.toString("latin1");
+    this.#oids = new Map(parsePackedRefs(file.toString("utf8"), format).map(({ name, oid }) => [name, oid]));
   }
 
   /** @throws {GitStoreError} `corrupt_repository` */
   static async read(repositoryPath: string, format: ObjectFormat): Promise<PackedRefs> {
     try {
-      const options = { encoding: "utf8", flag: READ_FLAGS } as const;
-      return new PackedRefs(await readFile(join(repositoryPath, "packed-refs"), options), format);
+      return new PackedRefs(
+        await readFile(join(repositoryPath, "packed-refs"), { flag: READ_FLAGS }),
+        format,
+      );
     } catch (error) {
-      if (hasCode(error, "ENOENT")) return new PackedRefs("", format);
+      if (hasCode(error, "ENOENT")) return new PackedRefs(Buffer.alloc(0), format);
       throw error;
     }
   }
@@ -65,18 +68,20 @@ export class PackedRefs {
     return this.#folders.has(name);
   }
 
-  /** The text without these refs. All other lines stay as they are, because the header states facts about them. */
-  textWithout(names: ReadonlySet<string>): string {
+  /** The file without these refs. All other lines stay as they are, because the header states facts about them. */
+  without(names: Iterable<string>): Buffer {
+    const dropped = new Set([...names].map((name) => Buffer.from(name).toString("latin1")));
     let isDropped = false;
-    return this.#text
+    const kept = this.#bytes
       .split("\n")
       .filter((line) => {
         if (!line.startsWith("^")) {
-          isDropped = !line.startsWith("#") && names.has(line.slice(line.indexOf(" ") + 1));
+          isDropped = !line.startsWith("#") && dropped.has(line.slice(line.indexOf(" ") + 1));
         }
         return !isDropped;
       })
       .join("\n");
+    return Buffer.from(kept, "latin1");
   }
 }
 

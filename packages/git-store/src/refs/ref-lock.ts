@@ -2,6 +2,7 @@ import { link, mkdir, open, rename, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { GitStoreError } from "../errors.ts";
 import { removeLeftovers, temporaryName } from "../repository/leftovers.ts";
+import { removeEmptyFolders } from "./ref-files.ts";
 import { hasCode } from "./system-error.ts";
 
 /** Interval between two tries while another process holds the lock, ms. */
@@ -19,6 +20,7 @@ export class RefLock {
   /** Path of the locked file. */
   readonly path: string;
   readonly #temporary: string | undefined;
+  #isHeld = true;
 
   private constructor(path: string, temporary: string | undefined) {
     this.path = path;
@@ -71,14 +73,25 @@ export class RefLock {
     }
   }
 
-  /** Makes the content of the lock that of the file, and releases the lock. */
+  /** Makes the content of the lock that of the file, and releases the lock. If it fails, the lock is still held. */
   async commit(): Promise<void> {
-    await rename(this.#lockPath, this.path);
+    try {
+      await rename(this.#lockPath, this.path);
+    } catch (error) {
+      if (!hasCode(error, "EISDIR", "ENOTEMPTY", "EEXIST")) throw error;
+      // A ref below this name was deleted or refused, and left its folders.
+      await removeEmptyFolders(this.path);
+      await rename(this.#lockPath, this.path);
+    }
+    this.#isHeld = false;
     await this.#removeTemporary();
   }
 
-  /** Releases the lock. The file stays as it is. */
+  /** Releases the lock if it is held. The file stays as it is. */
   async release(): Promise<void> {
+    // A second removal would take the lock of the next holder.
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
     await unlink(this.#lockPath).catch(() => undefined);
     await this.#removeTemporary();
   }

@@ -10,6 +10,7 @@ import { buildRepository, git, temporaryFolder, tryGit } from "../../test/git.te
 import { GitStoreError } from "../errors.ts";
 import { temporaryName } from "../repository/leftovers.ts";
 import { Repository } from "../repository/repository.ts";
+import { RefLock } from "./ref-lock.ts";
 import { updateEachRef, updateRefs, type RefUpdate } from "./update-refs.ts";
 
 /** A folder with a lock of another program. */
@@ -151,6 +152,53 @@ for (const format of ["sha1", "sha256"] as const) {
       assert.equal(valueOf("refs/heads/good"), oids[0]);
       assert.equal(valueOf("refs/heads/main"), oids[0]);
       assert.equal(valueOf("refs/tags/light"), undefined);
+      assertNoLocks();
+    });
+
+    it("fails a name that is too long or named twice alone, and takes no lock", async () => {
+      const long = `refs/heads/${"x".repeat(300)}`;
+      const failures = await updateEachRef(repository, [
+        set("refs/heads/twice", oids[0]),
+        set(long, oids[0]),
+        set("refs/heads/twice", oids[1]),
+        set("refs/heads/good", oids[0]),
+      ]);
+      assert.deepEqual([...failures].map(([name, { code }]) => [name, code]).toSorted(), [
+        ["refs/heads/twice", "ref_conflict"],
+        [long, "bad_ref_name"],
+      ]);
+      assert.equal(valueOf("refs/heads/twice"), undefined);
+      assert.equal(valueOf("refs/heads/good"), oids[0]);
+      assertNoLocks();
+    });
+
+    it("keeps the bytes of packed names that are not UTF-8", async () => {
+      git(path, ["pack-refs", "--all"]);
+      const file = join(path, "packed-refs");
+      const names = [
+        Buffer.from("refs/heads/zweig-\xe4", "latin1"),
+        Buffer.from("refs/heads/zweig-\xfc", "latin1"),
+      ];
+      const lines = names.map((name) => Buffer.concat([Buffer.from(`${oids[0]} `), name, Buffer.from("\n")]));
+      writeFileSync(file, Buffer.concat([readFileSync(file), ...lines]));
+      await updateRefs(repository, [set("refs/tags/light", undefined)]);
+      const left = readFileSync(file);
+      for (const line of lines) assert.ok(left.includes(line));
+      assert.ok(!left.includes("refs/tags/light"));
+    });
+
+    it("puts a ref in place of an empty folder, and releases a lock once", async () => {
+      const lock = await RefLock.acquire(path, "refs/heads/late", `${oids[0]}\n`, 0);
+      mkdirSync(join(path, "refs/heads/late/below"), { recursive: true });
+      await lock.commit();
+      assert.equal(valueOf("refs/heads/late"), oids[0]);
+      const first = await RefLock.acquire(path, "refs/heads/late", "", 0);
+      await first.release();
+      const second = await RefLock.acquire(path, "refs/heads/late", "", 0);
+      await first.release();
+      await lock.release();
+      await assert.rejects(RefLock.acquire(path, "refs/heads/late", "", 0), { code: "locked" });
+      await second.release();
       assertNoLocks();
     });
 

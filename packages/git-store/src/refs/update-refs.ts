@@ -1,5 +1,5 @@
 import { unlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { isOid } from "@devplat/git-protocol";
 import { syncFolder } from "../durable.ts";
 import { GitStoreError } from "../errors.ts";
@@ -9,6 +9,7 @@ import { replaceFile } from "../repository/replace-file.ts";
 import type { Repository } from "../repository/repository.ts";
 import { foldersOf, PackedRefs, readLooseRef, removeEmptyFolders, removeEmptyParents } from "./ref-files.ts";
 import { RefLock } from "./ref-lock.ts";
+import { hasCode } from "./system-error.ts";
 import { appendReflog, removeReflog, type Identity } from "./reflog.ts";
 
 export type { Identity } from "./reflog.ts";
@@ -40,7 +41,7 @@ export interface UpdateRefsOptions {
  * Changes refs as `git update-ref` does, all or none: with the locks of git, so that stock git may work in the repository at
  * the same time, and with reflogs where the configuration asks for them. Everything is on disk when the promise fulfils.
  *
- * A crash can leave some refs changed and others not, as with stock git.
+ * A crash, or an error of the disk after the checks, can leave some refs changed and others not, as with stock git.
  *
  * @throws {GitStoreError} `ref_changed` if a ref has another value, `ref_conflict` if its name conflicts with that of another ref,
  *   if it is symbolic, or if it is named twice; `locked`, `bad_ref_name`, `bad_oid`
@@ -55,6 +56,7 @@ export async function updateRefs(
     await transaction.prepare(updates);
     for (const error of transaction.failures.values()) throw error;
     await transaction.commit();
+    for (const error of transaction.failures.values()) throw error;
   } finally {
     await transaction.release();
   }
@@ -110,7 +112,7 @@ class RefTransaction {
       const sorted = updates.toSorted((a, b) => (a.name < b.name ? -1 : 1));
       for (const [at, update] of sorted.entries()) {
         await this.#orFailure(update.name, async () => {
-          this.#checkForm(update, sorted[at - 1]?.name === update.name);
+          this.#checkForm(update, [sorted[at - 1]?.name, sorted[at + 1]?.name].includes(update.name));
           locks.push({ update, lock: await this.#lock(update) });
         });
       }
@@ -141,7 +143,7 @@ class RefTransaction {
     }
   }
 
-  /** Changes the refs that are locked. */
+  /** Changes the refs that are locked. A ref that cannot be changed is a failure, and the others are changed all the same. */
   async commit(): Promise<void> {
     const changed = [...this.#locked.values()].filter(({ update, oid }) => update.newOid !== oid);
     const written = changed.filter(({ update }) => update.newOid !== undefined);
@@ -151,9 +153,12 @@ class RefTransaction {
     }
     const folders = new Set<string>();
     for (const { update, lock, oid } of written) {
-      await this.#log(update, oid);
-      await lock.commit();
-      this.#locked.delete(update.name);
+      await this.#orFailure(update.name, async () => {
+        await this.#log(update, oid);
+        await lock.commit();
+        this.#locked.delete(update.name);
+      });
+      if (this.failures.has(update.name)) continue;
       for (const folder of [...foldersOf(update.name), "refs"]) folders.add(folder);
     }
     await this.#delete(deleted, folders);
@@ -170,16 +175,18 @@ class RefTransaction {
       .filter((name) => this.#packed?.oidOf(name) !== undefined);
     // First, because the value in it would be valid again once the loose ref is removed.
     if (packed.length > 0 && this.#packed !== undefined) {
-      await replaceFile(join(path, "packed-refs"), this.#packed.textWithout(new Set(packed)));
+      await replaceFile(join(path, "packed-refs"), this.#packed.without(packed));
     }
     for (const { update, lock, oid, isLoose } of deleted) {
-      if (this.#head?.ref === update.name) await this.#logHead(update, oid);
-      if (isLoose) await unlink(lock.path);
-      await removeReflog(this.#repository, update.name);
-      await lock.release();
-      this.#locked.delete(update.name);
-      folders.add(dirname(update.name));
-      await removeEmptyParents(join(path, ...update.name.split("/").slice(0, 2)), lock.path);
+      await this.#orFailure(update.name, async () => {
+        if (this.#head?.ref === update.name) await this.#logHead(update, oid);
+        if (isLoose) await unlink(lock.path);
+        await removeReflog(this.#repository, update.name);
+        await lock.release();
+        this.#locked.delete(update.name);
+        for (const folder of foldersOf(update.name)) folders.add(folder);
+        await removeEmptyParents(join(path, ...update.name.split("/").slice(0, 2)), lock.path);
+      });
     }
   }
 
@@ -195,16 +202,15 @@ class RefTransaction {
     try {
       await action();
     } catch (error) {
-      if (!(error instanceof GitStoreError)) throw error;
-      this.failures.set(name, error);
+      this.failures.set(name, failureOf(name, error));
     }
   }
 
-  #checkForm({ name, oldOid, newOid }: RefUpdate, isSecond: boolean): void {
+  #checkForm({ name, oldOid, newOid }: RefUpdate, isTwice: boolean): void {
     checkRefName(name);
     if (name === "HEAD")
       throw new GitStoreError("bad_ref_name", "update HEAD: only refs below refs/ are updated");
-    if (isSecond) throw conflict(name, "it is named twice");
+    if (isTwice) throw conflict(name, "it is named twice");
     for (const oid of [oldOid, newOid]) {
       if (oid !== undefined && oid !== null && !isOid(oid, this.#repository.format)) {
         throw new GitStoreError(
@@ -269,7 +275,7 @@ class RefTransaction {
       this.#head = { ref: head.ref, lock };
     });
     if (this.#head !== undefined) return;
-    await this.#locked.get(head.ref)?.lock.release();
+    // `prepare` releases the locks of refs that are not here.
     this.#locked.delete(head.ref);
   }
 
@@ -287,6 +293,26 @@ class RefTransaction {
       this.#options;
     return { oldOid, newOid, by: identity, at: new Date(), message };
   }
+}
+
+/** The error of a ref. An error of the system, such as a full disk or a name that is too long, is the reason of one. */
+function failureOf(name: string, error: unknown): GitStoreError {
+  if (error instanceof GitStoreError) return error;
+  if (hasCode(error, "ENAMETOOLONG")) {
+    return new GitStoreError(
+      "bad_ref_name",
+      `update ${name}: the name is too long for a file`,
+      {},
+      { cause: error },
+    );
+  }
+  const text = error instanceof Error && "code" in error ? String(error.code) : "an unknown error";
+  return new GitStoreError(
+    "corrupt_repository",
+    `update ${name}: its files cannot be written: ${text}`,
+    {},
+    { cause: error },
+  );
 }
 
 function conflict(name: string, found: string): GitStoreError {
