@@ -163,10 +163,15 @@ for (const format of ["sha1", "sha256"] as const) {
         set("refs/heads/twice", oids[1]),
         set("refs/heads/good", oids[0]),
       ]);
-      assert.deepEqual([...failures].map(([name, { code }]) => [name, code]).toSorted(), [
-        ["refs/heads/twice", "ref_conflict"],
-        [long, "bad_ref_name"],
-      ]);
+      assert.deepEqual(
+        [...failures]
+          .map(([name, { code }]) => [name, code])
+          .toSorted(([a = ""], [b = ""]) => (a < b ? -1 : 1)),
+        [
+          ["refs/heads/twice", "ref_conflict"],
+          [long, "bad_ref_name"],
+        ],
+      );
       assert.equal(valueOf("refs/heads/twice"), undefined);
       assert.equal(valueOf("refs/heads/good"), oids[0]);
       assertNoLocks();
