@@ -27,6 +27,7 @@ function treeOf(entries: readonly (readonly [mode: string, name: string, oid: Oi
 async function walkOver(
   t: TestContext,
   pack: Buffer,
+  options: { readonly failedObjects?: number } = {},
 ): Promise<{ walk: ConnectivityWalk; objects: ObjectDatabase }> {
   const folder = temporaryFolder();
   mkdirSync(join(folder.path, "pack"));
@@ -39,11 +40,8 @@ async function walkOver(
     objects.close();
     folder[Symbol.dispose]();
   });
-  const known = { has: () => false };
-  return {
-    walk: new ConnectivityWalk({ objects, pack: objects.packs[0], known, shallows: new Set() }),
-    objects,
-  };
+  const parts = { objects, pack: objects.packs[0], known: { has: () => false }, shallows: new Set<Oid>() };
+  return { walk: new ConnectivityWalk({ ...parts, ...options }), objects };
 }
 
 describe("ConnectivityWalk", () => {
@@ -102,5 +100,57 @@ describe("ConnectivityWalk", () => {
       );
     }
     assert.equal(read.mock.callCount(), 0);
+  });
+
+  it("reads the entries of a long delta chain a few times only", async (t) => {
+    const links = 3000;
+    const builder = new PackBuilder();
+    let content = Buffer.from("start\n");
+    let offset = builder.object("blob", content);
+    const oids: Oid[] = [];
+    for (let link = 0; link < links; link++) {
+      const insert = Buffer.from(`${link}\n`);
+      const result = Buffer.concat([content.subarray(0, 6), insert]);
+      const delta = encodeDelta(content.length, result.length, [{ copy: [0, 6] }, { insert }]);
+      offset = builder.ofsDelta(offset, delta);
+      content = result;
+      oids.push(hashObject("sha1", "blob", content));
+    }
+    const tree = treeOf(oids.map((oid, at) => ["100644", `f${at}`, oid] as const));
+    builder.object("tree", tree);
+    const { walk, objects } = await walkOver(t, builder.finish());
+    const entry = t.mock.method(objects.reader, "entry");
+    await walk.check(hashObject("sha1", "tree", tree), TREE);
+    assert.ok(entry.mock.callCount() < 4 * links, `${entry.mock.callCount()} reads`);
+  });
+
+  it("does not walk the objects of a failed tip again", async (t) => {
+    const missing = hashObject("sha1", "blob", Buffer.from("missing"));
+    const builder = new PackBuilder();
+    let tip: Oid | undefined;
+    for (let at = 0; at < 50; at++) {
+      const entries: [string, string, Oid][] = [["100644", `${at}`, missing]];
+      if (tip !== undefined) entries.push(["40000", "inner", tip]);
+      // Only the innermost tree is incomplete.
+      const tree = treeOf(at === 0 ? entries : entries.slice(1));
+      builder.object("tree", tree);
+      tip = hashObject("sha1", "tree", tree);
+    }
+    const tips = Array.from({ length: 5 }, (_, at) => {
+      const tree = treeOf([["40000", `${at}`, tip!]]);
+      builder.object("tree", tree);
+      return hashObject("sha1", "tree", tree);
+    });
+    const { walk, objects } = await walkOver(t, builder.finish(), { failedObjects: 100 });
+    const read = t.mock.method(objects.reader, "read");
+    const fails = async (oid: Oid, code: string): Promise<void> =>
+      assert.rejects(walk.check(oid, TREE), (error) => error instanceof GitStoreError && error.code === code);
+    for (let turn = 0; turn < 3; turn++) await fails(tips[0]!, "missing_object");
+    assert.equal(read.mock.callCount(), 51);
+    await fails(tips[1]!, "missing_object");
+    assert.equal(read.mock.callCount(), 102);
+    for (const other of tips.slice(2)) await fails(other, "too_large");
+    await fails(tips[0]!, "missing_object");
+    assert.equal(read.mock.callCount(), 102);
   });
 });

@@ -7,6 +7,7 @@ import type { Pack } from "../pack/pack.ts";
 import { finishInSlices, type Steps } from "../slices.ts";
 import { parseTag } from "../tag.ts";
 import { TreeCursor } from "../tree.ts";
+import { PackTypes } from "./pack-types.ts";
 
 /** Objects between two pauses. */
 const PAUSE = 128;
@@ -18,6 +19,8 @@ const MAX_TREE_BYTES = 64 * 2 ** 20;
 const MAX_HEADER_BYTES = 8 * 2 ** 20;
 /** Maximum number of remembered types of objects that refs reach. */
 const MAX_KNOWN_TYPES = 65_536;
+/** Default of {@link ConnectivityParts.failedObjects}. */
+const MAX_FAILED_OBJECTS = 1_000_000;
 
 /** Parts of a {@link ConnectivityWalk}. */
 export interface ConnectivityParts {
@@ -29,6 +32,11 @@ export interface ConnectivityParts {
   readonly known: { has(oid: Oid): boolean };
   /** Commits whose parents the client lacks. */
   readonly shallows: ReadonlySet<Oid>;
+  /**
+   * Maximum number of objects that checks read before they fail. After that, all further tips are refused, because each
+   * failed check reads its objects again. Default one million.
+   */
+  readonly failedObjects?: number;
 }
 
 /** Objects that are to be read: positions in the pack, and ids of other objects. Each object is added once. */
@@ -47,52 +55,69 @@ export class ConnectivityWalk {
   #others = new Map<Oid, number>();
   /** Types of objects that refs reach. The map is emptied when it is full. */
   readonly #known = new Map<Oid, number>();
+  readonly #types: PackTypes;
+  /** Errors of tips, by id and the type that the tip must have. */
+  readonly #failures = new Map<string, GitStoreError>();
+  /** Number of objects that failed checks have read. */
+  #failedObjects = 0;
 
   constructor(parts: ConnectivityParts) {
     this.#parts = parts;
     this.#packed = new Uint8Array(parts.pack?.count ?? 0);
+    this.#types = new PackTypes(parts.objects.reader);
   }
 
   /**
-   * Checks a tip. Objects that an earlier call has found connected are not read again.
+   * Checks a tip. Objects that an earlier call has found connected are not read again. A tip that failed fails again with
+   * the same error.
    *
    * @param type that the tip must have
-   * @throws {GitStoreError} `missing_object`, `corrupt_object`, `too_large`; `ref_conflict` for a tip whose history ends where that of the
-   *   client does
+   * @throws {GitStoreError} `missing_object`, `corrupt_object`, `too_large`; `ref_conflict` for a tip whose history ends
+   *   where that of the client does
    */
   async check(tip: Oid, type: number | undefined, signal?: AbortSignal): Promise<void> {
+    const key = `${tip} ${type}`;
+    const earlier = this.#failures.get(key);
+    if (earlier !== undefined) throw earlier;
+    if (this.#failedObjects > (this.#parts.failedObjects ?? MAX_FAILED_OBJECTS)) {
+      const message = "check connectivity: too many tips of this push are incomplete";
+      throw new GitStoreError("too_large", message, { oid: tip });
+    }
+    const progress = { objects: 0 };
     try {
-      await finishInSlices(this.#walk(tip, type), signal);
+      await finishInSlices(this.#walk(tip, type, progress), signal);
     } catch (error) {
+      // Some of the walked objects refer to objects that were not checked.
       this.#packed.fill(0);
       this.#others.clear();
+      this.#failedObjects += progress.objects;
+      if (error instanceof GitStoreError) this.#failures.set(key, error);
       throw error;
     }
   }
 
-  *#walk(tip: Oid, tipType: number | undefined): Steps {
+  *#walk(tip: Oid, tipType: number | undefined, progress: { objects: number }): Steps {
     const { objects, pack } = this.#parts;
     const { format } = objects;
     const pending: Pending = [];
     const cursor = new TreeCursor(Buffer.alloc(0), format);
-    let objectCount = 0;
     let entryCount = 0;
-    this.#visit(parseOid(format, tip), 0, tipType, undefined, pending);
+    yield* this.#visit(parseOid(format, tip), 0, tipType, undefined, pending);
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-      if (++objectCount % PAUSE === 0) yield;
+      if (++progress.objects % PAUSE === 0) yield;
       const oid = typeof next === "number" ? pack!.oidAt(next) : next;
       const { type, content } = this.#read(next, oid);
       if (type === COMMIT) yield* this.#visitCommit(oid, content, pending);
       else if (type === TAG) {
         const target = parseTag(content, format);
-        this.#visit(parseOid(format, target.object), 0, typeNumber(target.type), oid, pending);
+        yield* this.#visit(parseOid(format, target.object), 0, typeNumber(target.type), oid, pending);
       } else {
         cursor.reset(content);
         while (cursor.next()) {
           if (++entryCount % ENTRY_PAUSE === 0) yield;
           checkName(cursor, oid);
           if (!cursor.isGitlink) {
-            this.#visit(content, cursor.oidStart, cursor.isTree ? TREE : BLOB, oid, pending);
+            yield* this.#visit(content, cursor.oidStart, cursor.isTree ? TREE : BLOB, oid, pending);
           }
         }
       }
@@ -103,14 +128,14 @@ export class ConnectivityWalk {
     const { objects, shallows } = this.#parts;
     const { format } = objects;
     const { tree, parents } = parseCommit(content, format);
-    this.#visit(parseOid(format, tree), 0, TREE, oid, pending);
+    yield* this.#visit(parseOid(format, tree), 0, TREE, oid, pending);
     if (objects.sources.shallow.has(oid)) return;
     for (const [at, parent] of parents.entries()) {
       if (at % ENTRY_PAUSE === ENTRY_PAUSE - 1) yield;
       if (shallows.has(oid) && !objects.has(parent)) {
         throw new GitStoreError("ref_conflict", "shallow update not allowed", { oid });
       }
-      this.#visit(parseOid(format, parent), 0, COMMIT, oid, pending);
+      yield* this.#visit(parseOid(format, parent), 0, COMMIT, oid, pending);
     }
   }
 
@@ -121,13 +146,13 @@ export class ConnectivityWalk {
    * @param type that the object must have
    * @param by object that refers to it
    */
-  #visit(
+  *#visit(
     bytes: Buffer,
     start: number,
     type: number | undefined,
     by: Oid | undefined,
     pending: Pending,
-  ): void {
+  ): Steps {
     const { objects, pack, known } = this.#parts;
     const position = pack?.find(bytes, start) ?? -1;
     let walked = position < 0 ? 0 : this.#packed[position]!;
@@ -135,7 +160,7 @@ export class ConnectivityWalk {
     if (walked > 0 && walked === type) return;
     const oid = hexAt(bytes, start, oidBytes(objects.format));
     if (position < 0) walked = this.#others.get(oid) ?? this.#known.get(oid) ?? 0;
-    const found = walked > 0 ? walked : this.#typeOf(oid, position, by);
+    const found = walked > 0 ? walked : yield* this.#typeOf(oid, position, by);
     if (type !== undefined && found !== type) {
       const referrer = by ?? "its ref";
       throw new GitStoreError(
@@ -172,10 +197,12 @@ export class ConnectivityWalk {
     return { type, content };
   }
 
-  #typeOf(oid: Oid, position: number, by: Oid | undefined): number {
+  *#typeOf(oid: Oid, position: number, by: Oid | undefined): Steps<number> {
     const { objects, pack } = this.#parts;
-    if (pack !== undefined && position >= 0) return objects.reader.typeOf(pack, position);
-    if (objects.has(oid)) return typeNumber(objects.info(oid).type);
+    if (pack !== undefined && position >= 0) return yield* this.#types.find(pack, position);
+    const packed = objects.find(oid);
+    if (packed !== undefined) return yield* this.#types.find(packed.pack, packed.position);
+    if (objects.loose.has(oid)) return typeNumber(objects.info(oid).type);
     const need = by === undefined ? "" : `, but ${by} refers to it`;
     throw new GitStoreError("missing_object", `check connectivity: ${oid} is not in the store${need}`, {
       oid,
