@@ -49,9 +49,13 @@ describe("the end of a mount with files that are only in memory", { timeout: TIM
     await write("rm .bad.json.rejected");
     await stand.place.ok("unmount");
     await stand.place.ok("mount");
-    await write(`echo 'no json' > bad.json; sleep 0.1`);
+    await write(`echo 'no json' > bad.json; until [ -e .bad.json.rejected ]; do sleep 0.05; done`);
     await stand.place.ok("unmount", "--lazy");
-    assert.match(stand.agent.log(), /"path":"demo\/\.bad\.json\.rejected".*is gone with the mount/);
+    // The lines of the log come by a pipe of their own.
+    await until(
+      async () => /"path":"demo\/\.bad\.json\.rejected".*is gone with the mount/.test(stand.agent.log()),
+      () => stand.agent.log(),
+    );
   });
 
   it("stores new files when read_write is turned off by a reload [agent 38.19]", async () => {
