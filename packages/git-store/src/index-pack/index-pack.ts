@@ -11,6 +11,7 @@ import {
   DEFAULT_DELTA_WINDOW_BYTES,
   DEFAULT_LIMITS,
   DEFAULT_PACK_WINDOW_BYTES,
+  expandedLimit,
   type IndexPackLimits,
 } from "./limits.ts";
 import type { PipelineJob, PipelineResult } from "./pipeline.ts";
@@ -22,6 +23,8 @@ import { IndexWorkers } from "./workers.ts";
  * starting a thread takes about 50 ms.
  */
 const INLINE_PACK_BYTES = 512 * 1024;
+/** Maximum inflated bytes of these packs. A pack that expands to more is indexed by a thread. */
+const INLINE_EXPANDED_BYTES = 32 * 2 ** 20;
 
 /** Options of {@link indexPack}. */
 export interface IndexPackOptions {
@@ -33,8 +36,8 @@ export interface IndexPackOptions {
   readonly bases?: ObjectDatabase;
   /**
    * Number of worker threads. Default 1. With 0 the calling thread indexes the pack after its last byte has arrived. A
-   * hostile pack can then block that thread for many seconds. Without `workers`, this also applies to packs of less
-   * than half a megabyte.
+   * hostile pack can then block that thread for many seconds. Without `workers`, the calling thread also indexes packs of
+   * less than half a megabyte, unless they expand to more than 32 MiB.
    */
   readonly threads?: number;
   readonly limits?: Partial<IndexPackLimits>;
@@ -139,6 +142,12 @@ async function receive(
   if (signal?.aborted === true) onAbort();
   const iterator = source[Symbol.asyncIterator]();
   let threads: IndexThreads | undefined;
+  const startThreads = (of: PipelineJob, by: Control): IndexThreads => {
+    const pool = options.workers ?? new IndexWorkers({ max: threadCount, keep: 0 });
+    const started = new IndexThreads(of, threadCount, by, pool);
+    started.result.catch((error: unknown) => stopper.stop(error));
+    return started;
+  };
   let ended = false;
   try {
     let written = 0;
@@ -147,13 +156,7 @@ async function receive(
       if (next.done === true) break;
       written = await append(handle, next.value, written, job.limits.packBytes);
       if (threads === undefined && threadCount > 0 && written > inlineBytes) {
-        threads = new IndexThreads(
-          job,
-          threadCount,
-          control,
-          options.workers ?? new IndexWorkers({ max: threadCount, keep: 0 }),
-        );
-        threads.result.catch((error: unknown) => stopper.stop(error));
+        threads = startThreads(job, control);
       }
       control.wrote(written);
       if (threads !== undefined && options.maxAheadBytes !== undefined) {
@@ -165,7 +168,18 @@ async function receive(
     if (threads === undefined) {
       // Loaded on demand: worker threads load it themselves, so a service does not need it here.
       const { leadPipeline } = await import("./pipeline.ts");
-      return leadPipeline(job, () => undefined);
+      if (threadCount === 0) return leadPipeline(job, () => undefined);
+      const expandedBytes = Math.min(INLINE_EXPANDED_BYTES, expandedLimit(job.limits, written));
+      try {
+        return leadPipeline({ ...job, limits: { ...job.limits, expandedBytes } }, () => undefined);
+      } catch (error) {
+        if (!isTooLarge(error)) throw error;
+      }
+      // A thread reads the complete file with the limits of the caller.
+      const again = new Control();
+      again.wrote(written);
+      again.end();
+      threads = startThreads({ ...job, control: again.memory }, again);
     }
     return await stopper.orStopped(threads.result);
   } finally {
@@ -174,6 +188,10 @@ async function receive(
     // Not awaited, because a source that hangs would block here.
     if (!ended) void Promise.resolve(iterator.return?.()).catch(() => undefined);
   }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof GitStoreError && (error.code === "too_large" || error.code === "delta_bomb");
 }
 
 async function append(

@@ -39,7 +39,7 @@ export interface ReceiveOptions extends PushHooks {
   readonly denyDeletes?: boolean;
   /** Limits for the pack, such as `packBytes`. */
   readonly limits?: Partial<IndexPackLimits>;
-  /** Threads that index packs. Without it, packs of more than half a megabyte start a thread each. */
+  /** Threads that index packs. Without it, packs of more than half a megabyte, or that expand to more than 32 MiB, start a thread each. */
   readonly workers?: IndexWorkers;
   /** Refuses objects of SHA-1 collision attacks. Default true. */
   readonly detectCollisions?: boolean;
