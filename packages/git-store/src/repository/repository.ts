@@ -132,7 +132,7 @@ export class Repository {
       if (entry.isDirectory()) {
         await this.#readLooseRefs(name, found);
       } else if (isRefName(name)) {
-        const text = (await readOptional(join(this.path, name)))?.trimEnd();
+        const text = (await readRef(join(this.path, name)))?.trimEnd();
         if (text === undefined || text.startsWith("ref:")) continue;
         if (!isOid(text, this.format)) {
           throw new GitStoreError("corrupt_repository", `read ${this.path}/${name}: not an id`, {
@@ -265,18 +265,20 @@ async function readRefFolder(path: string): Promise<Dirent[]> {
   }
 }
 
-async function readOptional(path: string): Promise<string | undefined> {
+/** Reads a loose ref. ENOTDIR and EISDIR: another process has replaced a ref by a folder of refs, or such a folder by a ref. */
+async function readRef(path: string): Promise<string | undefined> {
+  return readOptional(path, ["ENOENT", "ENOTDIR", "EISDIR"]);
+}
+
+/** @returns undefined if reading fails with one of these codes */
+async function readOptional(
+  path: string,
+  codes: readonly string[] = ["ENOENT"],
+): Promise<string | undefined> {
   try {
     return await readFile(path, READ_OPTIONS);
   } catch (error) {
-    // ENOTDIR and EISDIR: another process has replaced a ref by a folder of refs, or such a folder by a ref.
-    if (
-      error instanceof Error &&
-      "code" in error &&
-      ["ENOENT", "ENOTDIR", "EISDIR"].includes(String(error.code))
-    ) {
-      return undefined;
-    }
+    if (error instanceof Error && "code" in error && codes.includes(String(error.code))) return undefined;
     throw error;
   }
 }
