@@ -3,9 +3,10 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { Secret } from "@devplat/base";
-import { SecretStoreError, VaultClient, type TokenInfo } from "@devplat/secret-store";
+import { SecretStoreError, VaultClient } from "@devplat/secret-store";
 import { FOREIGN_ANSWERS } from "@devplat/testkit";
 import { downscope } from "./token/downscope.ts";
+import { tokenInfo } from "./token/token-info.test-kit.ts";
 import { ldapLogin } from "./login/ldap.ts";
 import type { LoginSteps } from "./login/login-flow.ts";
 import { finishOidc, startOidc } from "./login/oidc.ts";
@@ -17,16 +18,7 @@ const steps: LoginSteps = {
   show: () => undefined,
   passcode: () => Promise.resolve(new Secret("123456")),
 };
-const PARENT: TokenInfo = {
-  entityId: undefined,
-  displayName: "ada",
-  policies: [],
-  identityPolicies: [],
-  ttlSeconds: 60,
-  creationTtlSeconds: 60,
-  expiresAt: undefined,
-  renewable: false,
-};
+const PARENT = tokenInfo({ displayName: "ada", ttlSeconds: 60, creationTtlSeconds: 60 });
 /** Vault's response to a correct first factor when a second one is needed. */
 const SECOND_FACTOR = {
   request_id: "x",

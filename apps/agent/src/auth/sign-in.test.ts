@@ -10,6 +10,7 @@ import { AgentError } from "../errors.ts";
 import { IdentityPin } from "./token/identity-pin.ts";
 import { TokenSignIn, type TokenOffer, type TokenSignInParts } from "./sign-in.ts";
 import { SEAL_MARKER, TokenFile } from "./token/token-file.ts";
+import { tokenInfo } from "./token/token-info.test-kit.ts";
 
 let folder = "";
 let tokenFile = "";
@@ -23,16 +24,7 @@ beforeEach(async () => {
 });
 
 const never = new AbortController().signal;
-const INFO: TokenInfo = {
-  entityId: undefined,
-  displayName: "token",
-  policies: [],
-  identityPolicies: [],
-  ttlSeconds: undefined,
-  creationTtlSeconds: 0,
-  expiresAt: undefined,
-  renewable: false,
-};
+const INFO = tokenInfo();
 
 /** A clock whose time changes only when a test changes it. */
 class StillClock implements Clock {

@@ -8,6 +8,7 @@ import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import { HandClock } from "../sync/clock.test-kit.ts";
 import { TokenSignIn, type TokenSignInParts } from "./sign-in.ts";
 import { TokenFile } from "./token/token-file.ts";
+import { tokenInfo } from "./token/token-info.test-kit.ts";
 import { TokenKeeper } from "./token-keeper.ts";
 
 let folder = "";
@@ -16,16 +17,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-const INFO: TokenInfo = {
-  entityId: "e",
-  displayName: "ada",
-  policies: [],
-  identityPolicies: [],
-  ttlSeconds: undefined,
-  creationTtlSeconds: 0,
-  expiresAt: undefined,
-  renewable: true,
-};
+const INFO = tokenInfo({ entityId: "e", displayName: "ada", renewable: true });
 
 /** Without waiting for a disk, during which a fast clock would run on. */
 const pin = { check: () => Promise.resolve(), adopt: () => Promise.resolve() };

@@ -8,6 +8,7 @@ import { LoopMonitor } from "@devplat/base/loop-monitor";
 import { SecretStoreError, type SecretChange, type SecretStore, type TokenInfo } from "@devplat/secret-store";
 import { testSeed } from "@devplat/testkit";
 import { TokenFile } from "../auth/token/token-file.ts";
+import { tokenInfo } from "../auth/token/token-info.test-kit.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
 import { TokenSignIn, type TokenApi } from "../auth/sign-in.ts";
 import { ObservedStore } from "../secrets/observed-store.ts";
@@ -97,16 +98,14 @@ class CentralStore {
   #info(token: Secret): TokenInfo {
     const { expiresAt } = this.#known(token);
     const ttlMs = expiresAt - this.#clock.monotonic();
-    return {
+    return tokenInfo({
       entityId: "ada",
       displayName: "ada",
-      policies: [],
-      identityPolicies: [],
       ttlSeconds: ttlMs / 1000,
       creationTtlSeconds: TOKEN_MS / 1000,
       expiresAt: this.#clock.now() + ttlMs,
       renewable: true,
-    };
+    });
   }
 
   async *#watch(signal: AbortSignal, opened?: () => void): AsyncIterable<SecretChange> {

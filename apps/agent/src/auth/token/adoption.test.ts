@@ -1,37 +1,28 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger } from "@devplat/base";
 import type { TokenInfo, VaultClient } from "@devplat/secret-store";
+import { tempFolder, type TempFolder } from "@devplat/testkit";
 import { AgentError } from "../../errors.ts";
 import { removeToken } from "../sign-out.ts";
 import { Adoption } from "./adoption.ts";
 import { IdentityPin } from "./identity-pin.ts";
 import { TokenFile } from "./token-file.ts";
+import { tokenInfo } from "./token-info.test-kit.ts";
 
 const signal = new AbortController().signal;
 const token = new Secret("hvs.of-the-login");
-const ADA: TokenInfo = {
-  entityId: "ada",
-  displayName: "ldap-ada",
-  policies: [],
-  identityPolicies: [],
-  ttlSeconds: undefined,
-  creationTtlSeconds: 0,
-  expiresAt: undefined,
-  renewable: false,
-};
-const BOB: TokenInfo = { ...ADA, entityId: "bob", displayName: "ldap-bob" };
+const ADA = tokenInfo({ entityId: "ada", displayName: "ldap-ada" });
+const BOB = tokenInfo({ entityId: "bob", displayName: "ldap-bob" });
 
-let folder = "";
+let folder: TempFolder;
 let pin: IdentityPin;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "adoption-"));
-  pin = new IdentityPin(folder, true);
+  folder = await tempFolder("adoption");
+  pin = new IdentityPin(folder.path, true);
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
+afterEach(() => folder.remove());
 
 /** @param revoked gets the tokens that the store is told to revoke */
 function adoption(tokenFile: TokenFile, info: TokenInfo, revoked: string[] = []): Adoption {
@@ -59,7 +50,7 @@ describe("adoption of the token of a login", () => {
         return signature;
       }
     }
-    const file = new NoticedFile(join(folder, "token"));
+    const file = new NoticedFile(join(folder.path, "token"));
     await adoption(file, ADA).adopt(token, { signal });
     assert.equal(file.ownLogin, true, "signing out revokes it");
   });
@@ -70,7 +61,7 @@ describe("adoption of the token of a login", () => {
         return Promise.reject(new AgentError("token_file_refused", "the disk is full"));
       }
     }
-    const file = new RefusedFile(join(folder, "token"));
+    const file = new RefusedFile(join(folder.path, "token"));
     const revoked: string[] = [];
     const options = { anyIdentity: true, signal };
     await assert.rejects(adoption(file, ADA).adopt(token, options), /the disk is full/);

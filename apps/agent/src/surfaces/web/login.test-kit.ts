@@ -1,6 +1,7 @@
 import { Secret, silentLogger } from "@devplat/base";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import type { LoginSteps } from "../../auth/login/login-flow.ts";
+import { tokenInfo } from "../../auth/token/token-info.test-kit.ts";
 import { AgentError } from "../../errors.ts";
 import type { MemoryView } from "./memory-view.test-kit.ts";
 import { WebLogin, type WebLoginParts } from "./state/web-login.ts";
@@ -29,16 +30,7 @@ export interface TestLoginOptions {
   readonly storeUnreachable?: true;
 }
 
-const info: TokenInfo = {
-  ttlSeconds: undefined,
-  displayName: "ada",
-  entityId: "entity-ada",
-  expiresAt: undefined,
-  creationTtlSeconds: 0,
-  renewable: false,
-  policies: [],
-  identityPolicies: [],
-};
+const info = tokenInfo({ displayName: "ada", entityId: "entity-ada" });
 
 /** A login against a store that exists only in these lines; a successful one signs the view in. */
 export function testLogin(view: MemoryView, options: TestLoginOptions = {}): WebLogin {
