@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { Secret, silentLogger } from "@devplat/base";
+import { Secret, silentLogger, type Logger } from "@devplat/base";
 import type { TokenInfo, VaultClient } from "@devplat/secret-store";
 import { tempFolder, type TempFolder } from "@devplat/testkit";
 import { AgentError } from "../../errors.ts";
@@ -25,7 +26,12 @@ beforeEach(async () => {
 afterEach(() => folder.remove());
 
 /** @param revoked gets the tokens that the store is told to revoke */
-function adoption(tokenFile: TokenFile, info: TokenInfo, revoked: string[] = []): Adoption {
+function adoption(
+  tokenFile: TokenFile,
+  info: TokenInfo,
+  revoked: string[] = [],
+  logger: Logger = silentLogger,
+): Adoption {
   const client: Pick<VaultClient, "lookupSelf" | "revokeSelf"> = {
     lookupSelf: () => Promise.resolve(info),
     revokeSelf: (options) => {
@@ -34,7 +40,7 @@ function adoption(tokenFile: TokenFile, info: TokenInfo, revoked: string[] = [])
     },
   };
   const scope = { policies: [], noDefaultPolicy: false };
-  return new Adoption({ client: client as VaultClient, pin, tokenFile, scope, logger: silentLogger });
+  return new Adoption({ client: client as VaultClient, pin, tokenFile, scope, logger });
 }
 
 describe("adoption of the token of a login", () => {
@@ -72,5 +78,27 @@ describe("adoption of the token of a login", () => {
     await assert.rejects(adoption(file, BOB, revoked).adopt(other, options), /the disk is full/);
     assert.deepEqual(await pin.read(), former);
     assert.deepEqual(revoked, ["hvs.of-bob"]);
+  });
+
+  it("tells the first error if the former identity cannot be put back either", async () => {
+    const identity = join(folder.path, "identity.json");
+    class RefusedFile extends TokenFile {
+      override async write(): Promise<string> {
+        // A folder cannot be removed as a file.
+        await rm(identity);
+        await mkdir(identity);
+        throw new AgentError("token_file_refused", "the disk is full");
+      }
+    }
+    const warnings: string[] = [];
+    const logger = {
+      ...silentLogger,
+      warn: (_fields: object, message: string) => void warnings.push(message),
+    };
+    const revoked: string[] = [];
+    const file = new RefusedFile(join(folder.path, "token"));
+    await assert.rejects(adoption(file, ADA, revoked, logger).adopt(token, { signal }), /the disk is full/);
+    assert.match(warnings.join(), /the identity of the former token could not be kept/);
+    assert.deepEqual(revoked, ["hvs.of-the-login"]);
   });
 });

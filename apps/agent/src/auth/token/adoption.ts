@@ -1,5 +1,6 @@
 import type { Logger, Secret } from "@devplat/base";
 import { SecretStoreError, type TokenInfo, type VaultClient } from "@devplat/secret-store";
+import { BRAND } from "../../brand.ts";
 import { AgentError } from "../../errors.ts";
 import { downscope, narrows, type TokenScope } from "./downscope.ts";
 import type { IdentityPin } from "./identity-pin.ts";
@@ -80,14 +81,17 @@ export class Adoption {
    * @returns the signature of the file
    */
   async #keep({ token, info }: Adopted, ownLogin: boolean): Promise<string | undefined> {
-    const { pin, tokenFile } = this.#parts;
+    const { pin, tokenFile, logger } = this.#parts;
     const former = await pin.read();
     await pin.adopt(token, info, ownLogin);
     try {
       return await tokenFile?.write(token);
     } catch (error) {
       // The file has the former token, so its identity must stay.
-      await pin.restore(former);
+      await pin.restore(former).catch((failure: unknown) => {
+        const message = `the identity of the former token could not be kept; if it is refused, run '${BRAND.command} login --switch'`;
+        logger.warn({ err: failure }, message);
+      });
       throw error;
     }
   }
