@@ -53,8 +53,18 @@ describe("activity", () => {
     assert.deepEqual(activity.snapshot().minutes.at(-1), { hit: 1, miss: 0, passed: 0, failed: 0 });
   });
 
+  it("counts a clone once for which there is no seed", () => {
+    const { activity } = started();
+    for (const tail of ["seed", "seed_file"])
+      activity.request(over({ tail, command: "", cacheState: "miss" }));
+    activity.request(over({ cacheState: "miss" }));
+    assert.deepEqual(activity.snapshot().minutes.at(-1), { hit: 0, miss: 1, passed: 0, failed: 0 });
+  });
+
   const kinds: [name: string, context: ObservedRequest, kind: string][] = [
     ["a miss", over({ cacheState: "miss" }), "miss"],
+    ["a seed that is sent", over({ tail: "seed_file", command: "", cacheState: "hit" }), "hit"],
+    ["a seed that is refused", over({ tail: "seed", command: "", cacheState: "rejected" }), "failed"],
     ["a fetch that passes through", over({ cacheState: "passthrough" }), "passed"],
     ["a repository that is not listed", over(), "passed"],
     ["a push", over({ tail: "receive_pack", command: "" }), "passed"],

@@ -143,6 +143,8 @@ function kindOf(context: ObservedRequest): RequestKind | undefined {
   if (cacheState === "rejected" || cacheState === "error") return "failed";
   const isPrelude = subject.tail === "info_refs" || gitCommand === "ls-refs";
   if (isPrelude) return undefined;
+  // There is no seed: the client clones with git, and that counts.
+  if (cacheState === "miss" && (subject.tail === "seed" || subject.tail === "seed_file")) return undefined;
   if (cacheState === "hit" || cacheState === "miss") return cacheState;
   // A 404 of the API, or a 401 that makes git ask for a password, is an answer like any other.
   return !response.headersSent || response.statusCode >= 500 ? "failed" : "passed";
