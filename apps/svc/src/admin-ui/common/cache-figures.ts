@@ -1,10 +1,10 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { CacheStats } from "../../cache/policy.ts";
-import type { RepositoryState } from "../../administration/repositories/repositories.ts";
+import type { MeasuredRepository } from "../../administration/repositories/repositories.ts";
 import { formatBytes, formatIndexingSaved, formatShare } from "./format.ts";
 
 /** The cache in four figures. */
-export function cacheFigures(repositories: readonly RepositoryState[]): Html {
+export function cacheFigures(repositories: readonly MeasuredRepository[]): Html {
   const sum = (pick: (each: CacheStats) => number): number =>
     repositories.reduce((total, { stats }) => total + pick(stats), 0);
   const hits = sum((each) => each.hits);

@@ -1,6 +1,6 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { SummedInstance } from "../../administration/instances/instances.ts";
-import type { RepositoryState } from "../../administration/repositories/repositories.ts";
+import type { MeasuredRepository } from "../../administration/repositories/repositories.ts";
 import type { HealthItem } from "../../health.ts";
 import type { ActivitySnapshot, RecentDenial, SlowFetch } from "../../telemetry/activity.ts";
 import { instanceCard } from "./instance-card.ts";
@@ -29,7 +29,7 @@ export const DASHBOARD_STREAM = "/admin/live";
 export interface DashboardState {
   /** All instances. Empty: only this one is known. */
   readonly instances: readonly SummedInstance[];
-  readonly repositories: readonly RepositoryState[];
+  readonly repositories: readonly MeasuredRepository[];
   readonly activity: ActivitySnapshot;
   readonly health: readonly HealthItem[];
   /** Milliseconds since the epoch. */
@@ -153,8 +153,8 @@ function denials(recent: readonly RecentDenial[], now: number): Html {
   });
 }
 
-function busiest(repositories: readonly RepositoryState[], now: number): Html {
-  const asked = ({ stats }: RepositoryState): number => stats.hits + stats.misses;
+function busiest(repositories: readonly MeasuredRepository[], now: number): Html {
+  const asked = ({ stats }: MeasuredRepository): number => stats.hits + stats.misses;
   const shown = repositories.toSorted((one, other) => asked(other) - asked(one)).slice(0, SHOWN_REPOSITORIES);
   return dataTable({
     caption: "The repositories that are asked for most",

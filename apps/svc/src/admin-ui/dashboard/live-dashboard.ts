@@ -42,7 +42,6 @@ export class LiveDashboard {
       instances: fleet.instances,
       repositories: repositories.list().map((record) => ({
         ...record,
-        seed: record.seed ?? repositories.seeds,
         stats: fleet.stats(maintenance.stats(record.owner, record.name), record),
       })),
       activity: fleet.activity(activity.snapshot()),

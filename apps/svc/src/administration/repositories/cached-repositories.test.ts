@@ -43,6 +43,13 @@ describe("CachedRepositories", () => {
     assert.deepEqual(seeds(), [true, true, false]);
     repositories.seeds = false;
     assert.deepEqual(seeds(), [false, true, false]);
+    assert.deepEqual(
+      names.map((seed) => repositories.seedOf({ seed })),
+      [false, true, false],
+    );
+    const policy = repositories.find("acme", "true");
+    repositories.seeds = false;
+    assert.equal(repositories.find("acme", "true"), policy, "the same value makes nothing new");
     await store.close();
   });
 

@@ -80,8 +80,14 @@ export class CachedRepositories implements CachePolicies {
 
   /** Applies to the next request. The observers are not called, because it can concern thousands of records. */
   set seeds(seeds: boolean) {
+    if (seeds === this.#seeds) return;
     this.#seeds = seeds;
     this.#byKey = this.#policiesOf(this.#byId.values());
+  }
+
+  /** Whether a repository has seeds, by its record or `cache.seeds`. */
+  seedOf({ seed }: Pick<CachedRepositoryRecord, "seed">): boolean {
+    return seed ?? this.#seeds;
   }
 
   /** Reads the changes of other instances. @throws SvcError `database_unavailable` */
@@ -207,7 +213,7 @@ export class CachedRepositories implements CachePolicies {
       enabled: record.enabled,
       timeoutSeconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
       maxCacheSizeMb: record.maxCacheSizeMb,
-      seed: record.seed ?? this.#seeds,
+      seed: this.seedOf(record),
       bundles: record.bundles ?? DEFAULT_BUNDLES,
     };
   }

@@ -14,14 +14,18 @@ import { readNewRepository, readRepositoryChange } from "./repository-input.ts";
 import type { RepositoryProbe } from "./repository-probe.ts";
 
 /** A cached repository with the figures of its cache. */
-export interface RepositoryState extends CachedRepositoryRecord {
-  /** Whether seeds are made and sent, by the record or `cache.seeds`. */
-  readonly seed: boolean;
+export interface MeasuredRepository extends CachedRepositoryRecord {
   /**
    * Added up over the instances on this database. The bucket is one for all, so it is not added up. Uploads that wait are those
    * of this instance.
    */
   readonly stats: CacheStats;
+}
+
+/** A cached repository as the administration shows it. */
+export interface RepositoryState extends MeasuredRepository {
+  /** By {@link CachedRepositories.seedOf}. */
+  readonly seed: boolean;
 }
 
 /** Source of the figures of all repositories. */
@@ -127,7 +131,7 @@ export class Repositories {
     await Promise.all([instances.figures(), maintenance.look()]);
   }
 
-  /** Whether repositories have seeds whose records do not say so. */
+  /** As {@link CachedRepositories.seeds}. */
   get seeds(): boolean {
     return this.#parts.list.seeds;
   }
@@ -151,7 +155,7 @@ export class Repositories {
   #stateOf(record: CachedRepositoryRecord, known = this.#parts.instances.known()): RepositoryState {
     const { list, maintenance } = this.#parts;
     const own = maintenance.stats(record.owner, record.name);
-    return { ...record, seed: record.seed ?? list.seeds, stats: known.stats(own, record) };
+    return { ...record, seed: list.seedOf(record), stats: known.stats(own, record) };
   }
 
   async #requireReadable(actor: Actor, { owner, name }: { owner: string; name: string }): Promise<void> {
