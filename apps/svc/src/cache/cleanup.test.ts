@@ -226,9 +226,13 @@ describe("Cleanup", () => {
 
   it("seeds are removed where they are off, or caching is", async () => {
     const shops = { on: {}, off: { settings: { seed: false } }, disabled: { settings: { enabled: false } } };
-    const { cleanup, done } = playedCleanup(shops);
+    const { cleanup, done, repository } = playedCleanup(shops);
+    const figures = { madeAt: NOW, bytes: MEGABYTE };
+    for (const name of Object.keys(shops)) repository(name).seed = figures;
     await cleanup.run();
     assert.deepEqual(done.seeds, ["off", "disabled"]);
+    const shown = Object.keys(shops).map((name) => repository(name).seed);
+    assert.deepEqual(shown, [figures, undefined, undefined], "figures go with the seeds");
     const strict = playedCleanup(shops, { seedsAreOff: true });
     await strict.cleanup.run();
     assert.deepEqual(strict.done.seeds, ["on", "off", "disabled"]);

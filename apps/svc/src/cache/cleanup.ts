@@ -8,6 +8,7 @@ import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
 import type { ResponseFacts, ResponseStore } from "./responses/response-store.ts";
 import type { RepositoryReset } from "./repository-reset.ts";
+import { removeSeeds } from "./seeds/remove-seeds.ts";
 
 /** Milliseconds without a fetch after which a repository's packs may be evicted. A busy fleet fetches within an hour. */
 const IDLE_MIRROR_MS = 3_600_000;
@@ -72,7 +73,7 @@ export class Cleanup {
     if (!isStorable(repository.id)) return;
     try {
       if (this.#parts.seedsAreOff || !policy.enabled || !policy.seed) {
-        await this.#removeSeeds(repository, "they are switched off");
+        await removeSeeds(this.#parts, repository, "they are switched off");
       }
       const files = await this.#shelf(repository, policy);
       const oldest = this.#parts.clock.now() - this.#parts.dropUnusedAfterMs;
@@ -132,7 +133,7 @@ export class Cleanup {
     for (const mirror of idle) {
       if (total <= maxTotalBytes) break;
       if (mirror.seedBytes === 0) continue;
-      await this.#removeSeeds(mirror.repository, "cache.max_total_size_mb is reached");
+      await removeSeeds(this.#parts, mirror.repository, "cache.max_total_size_mb is reached");
       total -= mirror.seedBytes;
       mirror.bytes -= mirror.seedBytes;
     }
@@ -146,12 +147,6 @@ export class Cleanup {
         "removed an unused mirror: cache.max_total_size_mb is reached",
       );
     }
-  }
-
-  async #removeSeeds({ id }: CachedRepository, reason: string): Promise<void> {
-    const { storage, logger } = this.#parts;
-    const seeds = await storage.repository(id).removeSeeds();
-    if (seeds > 0) logger.info({ repo: id.key, seeds }, `removed seeds: ${reason}`);
   }
 
   /** A repository's responses in the order of their eviction. */

@@ -15,6 +15,7 @@ import type { BackgroundWork } from "../background-work.ts";
 import type { CachedRepository } from "../cached-repository.ts";
 import type { MirrorFaults } from "../mirror-faults.ts";
 import { enabledPolicy, type CachePolicies } from "../policy.ts";
+import { removeSeeds } from "./remove-seeds.ts";
 import { SeedChecks } from "./seed-checks.ts";
 import type { ShownTips } from "./shown-tips.ts";
 
@@ -198,10 +199,7 @@ export class Seeds {
       const seed = await mirror.makeSeed({ shown, always: last !== "shown" });
       if (seed !== undefined) logger.info(factsOf(seed, id, clock.monotonic() - begunAt), "made a seed");
       // Seeds may have been switched off during the work.
-      if (!this.#isOn(repository)) {
-        const seeds = (await this.#storageOf(id)?.removeSeeds()) ?? 0;
-        if (seeds > 0) logger.info({ repo: id.key, seeds }, "removed seeds: they are switched off");
-      }
+      if (!this.#isOn(repository)) await removeSeeds(this.#parts, repository, "they are switched off");
     } catch (error) {
       // The data may have been removed during the work.
       const isRemoved = generation !== repository.generation || enabledPolicy(policies, id) === undefined;
