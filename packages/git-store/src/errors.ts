@@ -33,8 +33,8 @@
  */
 export type GitStoreErrorCode = (typeof GIT_STORE_ERROR_CODES)[number];
 
-/** All codes, for tables and tests. */
-export const GIT_STORE_ERROR_CODES = [
+/** Codes of a pack that is at fault itself: who sent it gets the message, which names no file of the receiver. */
+export const PACK_ERROR_CODES = [
   "not_a_pack",
   "bad_entry",
   "corrupt_zlib",
@@ -49,10 +49,15 @@ export const GIT_STORE_ERROR_CODES = [
   "wrong_trailer",
   "truncated",
   "too_large",
-  "corrupt_index",
   "corrupt_object",
-  "missing_object",
   "hash_collision",
+] as const;
+
+/** All codes, for tables and tests. */
+export const GIT_STORE_ERROR_CODES = [
+  ...PACK_ERROR_CODES,
+  "corrupt_index",
+  "missing_object",
   "bad_oid",
   "bad_ref_name",
   "not_a_repository",
@@ -106,4 +111,19 @@ export function corruptIn(
   details: GitStoreErrorDetails = {},
 ): (found: string) => GitStoreError {
   return (found) => new GitStoreError(code, `Cannot read ${subject}: ${found}`, details);
+}
+
+/** Whether this is an error of the system with one of these codes, such as `ENOENT`. */
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return error instanceof Error && "code" in error && codes.includes(String(error.code));
+}
+
+/** Whether an error of the file system says that there is no such file. */
+export function isMissingFile(error: unknown): boolean {
+  return hasCode(error, "ENOENT", "ENOTDIR");
+}
+
+/** Whether an error is not about the file: descriptors or memory ran out. */
+export function isShortage(error: unknown): boolean {
+  return hasCode(error, "EMFILE", "ENFILE", "ENOMEM");
 }

@@ -1,4 +1,9 @@
-export * from "./errors.ts";
+export {
+  GIT_STORE_ERROR_CODES,
+  GitStoreError,
+  type GitStoreErrorCode,
+  type GitStoreErrorDetails,
+} from "./errors.ts";
 export { hashObject, oidBytes, typeName, typeNumber } from "./object-format.ts";
 export { READ_FLAGS } from "./read-file.ts";
 export type { ObjectType } from "./object-format.ts";

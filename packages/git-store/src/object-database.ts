@@ -2,16 +2,16 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "./pack/base-cache.ts";
-import { GitStoreError } from "./errors.ts";
+import { GitStoreError, isMissingFile, isShortage } from "./errors.ts";
 import { hashObject, oidBytes, typeName, type ObjectType } from "./object-format.ts";
 import { hexAt, parseOid, type Oid } from "./oid.ts";
-import { LooseObjects, readFolder } from "./objects/loose-objects.ts";
+import { LooseObjects } from "./objects/loose-objects.ts";
 import { ObjectSources } from "./objects/object-sources.ts";
 import type { PackEntry } from "./pack/pack-entry.ts";
 import { PackReader } from "./pack/pack-reader.ts";
 import { Pack, type SharedPack } from "./pack/pack.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./pack/page-cache.ts";
-import { isMissingFile } from "./read-file.ts";
+import { readFolder } from "./read-file.ts";
 
 /** Maximum tries to list a folder. A process that replaces packs at the same time makes one try fail. */
 const MAX_UPDATES = 10;
@@ -331,13 +331,6 @@ function modified(paths: ReadonlyMap<string, string>): Map<string, number> {
     if (stat !== undefined) times.set(name, stat.mtimeMs);
   }
   return times;
-}
-
-/** Tells whether an error is not about the file: descriptors or memory ran out. */
-function isShortage(error: unknown): boolean {
-  return (
-    error instanceof Error && "code" in error && ["EMFILE", "ENFILE", "ENOMEM"].includes(String(error.code))
-  );
 }
 
 function missing(oid: Oid): GitStoreError {

@@ -1,5 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { GitStoreError } from "./errors.ts";
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from "node:fs";
+import { GitStoreError, hasCode, isMissingFile } from "./errors.ts";
 
 /** Maximum bytes of one readSync call on Linux (2^31 - 4096). */
 const MAX_READ_BYTES = 0x7fff_f000;
@@ -32,11 +32,6 @@ export function readShared(path: string): Buffer {
   }
 }
 
-/** Tells whether an error of the file system says that there is no such file. */
-export function isMissingFile(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
-}
-
 /**
  * Reads a complete file that is small in a sound repository.
  *
@@ -60,6 +55,16 @@ export function readSmallFile(path: string, mostBytes: number): Buffer | undefin
     return bytes;
   } finally {
     closeSync(file.fd);
+  }
+}
+
+/** Lists a folder. It has no entries if it does not exist. A file in its place is an error. */
+export function readFolder(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return [];
+    throw error;
   }
 }
 

@@ -91,7 +91,7 @@ function* sizeSteps(graph: ObjectGraph, oids: readonly string[]): Steps<number[]
     if (at % SIZES_PER_STEP === 0) yield;
     const number = graph.numbers.numberOfOid(oid);
     const { pack, base } = graph.numbers.packOf(number);
-    sizes.push(graph.reader.info(pack, number - base).size);
+    sizes.push(graph.reader.sizeOf(pack, number - base));
   }
   return sizes;
 }

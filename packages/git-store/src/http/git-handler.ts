@@ -14,7 +14,6 @@ import {
   type CommandRequest,
   type ObjectFormat,
 } from "@devplat/git-protocol";
-import type { Oid } from "../oid.ts";
 import type { ReceiveOptions } from "../receive/push.ts";
 import type { Repository } from "../repository/repository.ts";
 import { lsRefsResponse } from "../serve/ls-refs.ts";
@@ -23,7 +22,7 @@ import { finishInSlices } from "../slices.ts";
 import { decodeRequestV0, encodeAdvertisementV0, uploadPackV0, type RequestV0 } from "./protocol-v0.ts";
 import { pushAdvertisement, pushResponse } from "./push-response.ts";
 import { HttpError, readBody } from "./request-body.ts";
-import { refsNow } from "./refs-now.ts";
+import { refsNow, shallowNow } from "./refs-now.ts";
 import { respondFetch, type Serving } from "./serve-fetch.ts";
 
 /** A repository and a service that a request asks for. */
@@ -143,12 +142,6 @@ async function respond(request: Request, options: GitHandlerOptions): Promise<Re
   return new Response(streamOf(chunks, stop), {
     headers: { ...NO_CACHE, "content-type": UPLOAD_PACK_RESULT },
   });
-}
-
-/** The commits at which the history is cut now: clients of v0 learn them with the refs. */
-function shallowNow({ objects }: Repository): ReadonlySet<Oid> {
-  objects.sources.refresh();
-  return objects.sources.shallow;
 }
 
 /** @returns undefined for an address that is not git's. @throws HttpError 403 for a service that is not offered */

@@ -13,8 +13,8 @@ import { ReachableSet } from "../reachability/reachable-set.ts";
 import type { ReceiveOptions } from "../receive/push.ts";
 import { receivePush } from "../receive/receive-push.ts";
 import type { Repository } from "../repository/repository.ts";
-import { HttpError, inflatedBody } from "./request-body.ts";
-import { refsNow, sortedNames } from "./refs-now.ts";
+import { HttpError, inflatedBody, nextChunk } from "./request-body.ts";
+import { refsNow, shallowNow, sortedNames } from "./refs-now.ts";
 import { ServedRepository } from "./served-repository.ts";
 
 const CAPABILITIES =
@@ -27,8 +27,7 @@ const KEEPALIVE = Buffer.from("0005\x01", "latin1");
 /** The response to `info/refs` for a push. */
 export async function pushAdvertisement(repository: Repository, agent: string): Promise<Buffer> {
   const { refs } = await refsNow(repository);
-  const { format, objects } = repository;
-  objects.refresh();
+  const { format } = repository;
   return encodeRefAdvertisement(
     {
       service: "git-receive-pack",
@@ -37,7 +36,7 @@ export async function pushAdvertisement(repository: Repository, agent: string): 
         oid: refs.get(name)!.oid,
       })),
       capabilities: [...CAPABILITIES, `object-format=${format}`, `agent=${agent}`],
-      shallows: [...objects.sources.shallow],
+      shallows: [...shallowNow(repository)],
     },
     format,
   );
@@ -64,11 +63,7 @@ export async function pushResponse(request: Request, parts: PushParts): Promise<
   }
   const reader = inflatedBody(request)?.getReader();
   const decoder = new ReceivePackRequestDecoder({ maxBytes: parts.maxRequestBytes });
-  for (;;) {
-    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
-    if (done || decoder.push(value)) break;
-  }
-  const { request: push, rest } = decoder.end();
+  const { request: push, rest } = await readHead(request, reader, decoder);
   const body = new PushBody(rest, reader, maxBytes);
   let isOpen = true;
   return new ReadableStream<Uint8Array>({
@@ -98,6 +93,23 @@ export async function pushResponse(request: Request, parts: PushParts): Promise<
       isOpen = false;
     },
   });
+}
+
+/** Reads the part in front of the pack. */
+async function readHead(
+  request: Request,
+  reader: ReadableStreamDefaultReader<Uint8Array> | undefined,
+  decoder: ReceivePackRequestDecoder,
+): Promise<ReturnType<ReceivePackRequestDecoder["end"]>> {
+  try {
+    for (;;) {
+      const value = reader === undefined ? undefined : await nextChunk(request, reader);
+      if (value === undefined || decoder.push(value)) return decoder.end();
+    }
+  } catch (error) {
+    await reader?.cancel().catch(() => undefined);
+    throw error;
+  }
 }
 
 async function carryOut(

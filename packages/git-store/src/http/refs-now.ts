@@ -86,3 +86,9 @@ export function headOid({ refs, head }: RefsNow): Oid | undefined {
 export function sortedNames(names: Iterable<string>): string[] {
   return [...names].toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
+
+/** The commits at which the history is cut now: clients of v0 learn them with the refs. */
+export function shallowNow({ objects }: Repository): ReadonlySet<Oid> {
+  objects.sources.refresh();
+  return objects.sources.shallow;
+}

@@ -27,6 +27,24 @@ export function inflatedBody(request: Request): ReadableStream<Uint8Array> | und
   return encoding === "identity" ? request.body : request.body.pipeThrough(new DecompressionStream("gzip"));
 }
 
+/**
+ * Reads the next chunk of {@link inflatedBody}.
+ *
+ * @throws HttpError 400 if the body does not inflate
+ */
+export async function nextChunk(
+  request: Request,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<Uint8Array | undefined> {
+  try {
+    return (await reader.read()).value;
+  } catch (error) {
+    const isCompressed = encodingOf(request) !== "identity";
+    if (isCompressed && error instanceof TypeError) throw new HttpError(400, "the body does not inflate");
+    throw error;
+  }
+}
+
 function encodingOf(request: Request): string {
   return request.headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
 }
@@ -40,16 +58,12 @@ function encodingOf(request: Request): string {
 export async function readBody(request: Request, limit: number): Promise<Buffer> {
   const stream = inflatedBody(request);
   if (stream === undefined) return Buffer.alloc(0);
-  const isCompressed = encodingOf(request) !== "identity";
   const reader = stream.getReader();
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for (;;) {
-    const { done, value } = await reader.read().catch((error: unknown) => {
-      if (isCompressed && error instanceof TypeError) throw new HttpError(400, "the body does not inflate");
-      throw error;
-    });
-    if (done) return Buffer.concat(chunks);
+    const value = await nextChunk(request, reader);
+    if (value === undefined) return Buffer.concat(chunks);
     bytes += value.length;
     if (bytes > limit) {
       await reader.cancel().catch(() => undefined);

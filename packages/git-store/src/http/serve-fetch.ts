@@ -1,9 +1,8 @@
 import { encodeErrorLine, encodeSideBandError, type FetchRequest } from "@devplat/git-protocol";
-import { GitStoreError } from "../errors.ts";
+import { GitStoreError, isMissingFile } from "../errors.ts";
 import type { Oid } from "../oid.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { ReachableSet } from "../reachability/reachable-set.ts";
-import { isMissingFile } from "../read-file.ts";
 import type { Repository } from "../repository/repository.ts";
 import { refOid, type FetchContext } from "../serve/fetch-context.ts";
 import { headOid, type RefsNow } from "./refs-now.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { GitStoreError } from "../errors.ts";
 import type { ObjectDatabase } from "../object-database.ts";
-import { readFolder } from "../objects/loose-objects.ts";
+import { readFolder } from "../read-file.ts";
 
 /**
  * Finds out why an object is missing: its file is damaged, an alternate cannot be read, a pack has no index, or the repository is

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { deflateSync } from "node:zlib";
 import { git, temporaryFolder } from "../../test/git.test-kit.ts";
 import { ObjectDatabase } from "../object-database.ts";
+import { ReachabilityIndex } from "../reachability/reachability-index.ts";
 
 const OID = `ab${"1".repeat(38)}`;
 
@@ -64,4 +65,32 @@ test("ObjectDatabase reads every kind of loose object that stock git writes", ()
     assert.equal(database.info(oid).type, type);
   }
   database.close();
+});
+
+test("ObjectDatabase refuses a file in place of its folder of packs", () => {
+  using folder = temporaryFolder();
+  writeFileSync(join(folder.path, "pack"), "");
+  assert.throws(() => ObjectDatabase.open(folder.path), { code: "ENOTDIR" });
+});
+
+test("ReachabilityIndex leaves out what cannot be read, and reads on after a close", () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, "r.git");
+  git(folder.path, ["init", "-q", "--bare", path]);
+  const tree = git(path, ["mktree"], "").toString().trim();
+  const commit = git(path, ["commit-tree", "-m", "c", tree]).toString().trim();
+  mkdirSync(join(path, "objects/ab"), { recursive: true });
+  mkdirSync(join(path, "objects/ab", OID.slice(2)));
+  const database = ObjectDatabase.open(join(path, "objects"));
+  const graph = ReachabilityIndex.open(database).acquire();
+  assert.equal(graph.numbers.numberOfOid(OID), -1);
+  const number = graph.numbers.numberOfOid(commit);
+  assert.ok(number >= 0);
+  const { pack, base } = graph.numbers.packs[0]!;
+  database.close();
+  assert.equal(
+    graph.reader.read(pack, number - base).content.toString(),
+    git(path, ["cat-file", "commit", commit]).toString(),
+  );
+  graph.release();
 });

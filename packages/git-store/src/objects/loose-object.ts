@@ -1,12 +1,12 @@
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
-import { GitStoreError, type GitStoreErrorCode } from "../errors.ts";
+import { GitStoreError, type GitStoreErrorCode, isMissingFile } from "../errors.ts";
 import { typeNumber, type ObjectType } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
 import type { RawObject } from "../pack/base-cache.ts";
 import { createInflater, OVERSIZE, UNDERSIZE } from "../pack/inflate.ts";
 import { MAX_READ_OBJECT_BYTES } from "../pack/pack-reader.ts";
-import { isMissingFile, READ_FLAGS } from "../read-file.ts";
+import { READ_FLAGS } from "../read-file.ts";
 
 /** Maximum bytes of the header with its NUL (git: object-file.c, MAX_HEADER_LEN). */
 const MAX_HEADER_BYTES = 32;

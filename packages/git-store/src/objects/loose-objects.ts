@@ -1,10 +1,11 @@
-import { readdirSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import { oidBytes } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
 import type { RawObject } from "../pack/base-cache.ts";
-import { isMissingFile } from "../read-file.ts";
+import { readFolder } from "../read-file.ts";
+import { isMissingFile } from "../errors.ts";
 import { loosePath, readLooseObject, readLooseHeader, type LooseHeader } from "./loose-object.ts";
 
 /**
@@ -150,7 +151,7 @@ class LooseFolder {
       const before = this.#listings.get(prefix);
       if (before?.isSettled === true && before.modifiedMs === modifiedMs) continue;
       const isSettled = modifiedMs < Date.now() - SETTLED_MS;
-      const names = new Set(readFolder(folder).filter((name) => this.#name.test(name)));
+      const names = new Set(readPrefix(folder).filter((name) => this.#name.test(name)));
       this.#listings.set(prefix, { modifiedMs, isSettled, names });
       for (const name of names) if (before?.names.has(name) !== true) found.push(prefix + name);
       for (const name of before?.names ?? []) removed ||= !names.has(name);
@@ -159,10 +160,10 @@ class LooseFolder {
   }
 }
 
-/** Lists a folder. It has no entries if it does not exist. */
-export function readFolder(path: string): string[] {
+/** Lists a subfolder. Something else with its name has no objects: git leaves it alone, too. */
+function readPrefix(path: string): string[] {
   try {
-    return readdirSync(path);
+    return readFolder(path);
   } catch (error) {
     if (isMissingFile(error)) return [];
     throw error;

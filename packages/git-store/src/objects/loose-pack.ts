@@ -1,7 +1,8 @@
-import { GitStoreError } from "../errors.ts";
+import { GitStoreError, isShortage } from "../errors.ts";
 import { hashObject, oidBytes, typeName } from "../object-format.ts";
 import type { ObjectDatabase } from "../object-database.ts";
 import type { Oid } from "../oid.ts";
+import { readLooseObject } from "./loose-object.ts";
 import type { RawObject } from "../pack/base-cache.ts";
 import { FANOUT_BYTES, INDEX_SIGNATURE, INDEX_VERSION, PackIndex } from "../pack/pack-index.ts";
 import { Pack } from "../pack/pack.ts";
@@ -60,9 +61,12 @@ export class LooseEntries {
   readonly #database: ObjectDatabase;
   readonly #objects: readonly LooseEntry[];
   readonly #offsets: Float64Array;
+  /** The folders of the objects. The database forgets them when it is closed, but a response may still go on. */
+  readonly #folders: readonly string[];
 
   constructor(database: ObjectDatabase, objects: readonly LooseEntry[], offsets: Float64Array) {
     this.#database = database;
+    this.#folders = database.sources.folders;
     this.#objects = objects;
     this.#offsets = offsets;
   }
@@ -86,6 +90,7 @@ export class LooseEntries {
       database.refresh();
       object = database.readRaw(oid);
     }
+    for (const folder of this.#folders) object ??= readLooseObject(folder, oid);
     if (object === undefined) {
       throw new GitStoreError("missing_object", `read the loose object ${oid}: its file was removed`, {
         oid,
@@ -104,9 +109,9 @@ function headerOf(database: ObjectDatabase, oid: Oid): { type: number; size: num
   try {
     return database.loose.header(oid);
   } catch (error) {
-    // A damaged object that no ref reaches must not stop a clone. A request that needs it finds it missing.
-    if (error instanceof GitStoreError) return undefined;
-    throw error;
+    if (isShortage(error)) throw error;
+    // A damaged or unreadable object that no ref reaches must not stop a clone. A request that needs it finds it missing.
+    return undefined;
   }
 }
 

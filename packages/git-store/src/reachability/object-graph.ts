@@ -18,6 +18,7 @@ import { ObjectNumbers, type NumberedPack } from "./object-numbers.ts";
 import { ObjectTypes } from "./object-types.ts";
 import type { Steps } from "../slices.ts";
 import { READ_FLAGS } from "../read-file.ts";
+import { hasCode } from "../errors.ts";
 
 /** Memory limits of an {@link ObjectGraph}. */
 export interface ObjectGraphOptions {
@@ -164,8 +165,7 @@ export class ObjectGraph {
     try {
       return decode(readFileSync(path, { flag: READ_FLAGS }));
     } catch (error) {
-      const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
-      if (!isMissing) this.damagedFiles.add(path);
+      if (!hasCode(error, "ENOENT")) this.damagedFiles.add(path);
       return undefined;
     }
   }

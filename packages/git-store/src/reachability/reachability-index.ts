@@ -310,16 +310,13 @@ interface Built {
 
 function contentOf(objects: ObjectDatabase): { readonly content: Content; readonly ids: readonly Oid[] } {
   const { generation, ids } = objects.loose.list();
-  // Later calls append to the list.
-  const listed = ids.slice();
-  return {
-    content: { generation, looseCount: listed.length, shallow: objects.sources.shallow },
-    ids: listed,
-  };
+  return { content: { generation, looseCount: ids.length, shallow: objects.sources.shallow }, ids };
 }
 
 function* build(objects: ObjectDatabase, options: ObjectGraphOptions): Steps<Built> {
-  const { content, ids } = contentOf(objects);
+  const { content, ids: listed } = contentOf(objects);
+  // Later lists append to this one.
+  const ids = listed.slice();
   const graph = new ObjectGraph(objects.format, options, content.shallow);
   let done = false;
   try {

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { syncFolder } from "../durable.ts";
 import { indexPack, type IndexPackOptions } from "../index-pack/index-pack.ts";
 import type { Pack } from "../pack/pack.ts";
-import { hasCode } from "../refs/system-error.ts";
+import { hasCode } from "../errors.ts";
 import { temporaryName } from "../repository/leftovers.ts";
 import { OWNER } from "../repository/owner.ts";
-import { Repository } from "../repository/repository.ts";
+import type { Repository } from "../repository/repository.ts";
 
 /**
  * Objects of a push in a folder of their own, as git keeps them (`tmp_objdir-incoming…`), so that a refused push leaves nothing.
@@ -59,7 +59,7 @@ export class Quarantine {
         });
         if (made.objects > 0) ({ name } = made);
       }
-      const view = await Repository.open(repository.path, { extraFolders: [folder] });
+      const view = repository.withFolder(folder);
       return new Quarantine(view, folder, name);
     } catch (error) {
       await rm(folder, { recursive: true, force: true });

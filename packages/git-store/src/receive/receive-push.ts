@@ -6,11 +6,12 @@ import {
   type RefCommand,
 } from "@devplat/git-protocol/receive-pack";
 import { parseCommit } from "../commit.ts";
-import { GitStoreError, type GitStoreErrorCode } from "../errors.ts";
+import { GitStoreError, PACK_ERROR_CODES, type GitStoreErrorCode } from "../errors.ts";
 import { COMMIT } from "../object-format.ts";
 import type { Oid } from "../oid.ts";
+import { isTrue } from "../repository/config-file.ts";
 import { isRefName } from "../repository/ref-name.ts";
-import type { Repository } from "../repository/repository.ts";
+import type { Head, Repository } from "../repository/repository.ts";
 import { updateEachRef, updateRefs } from "../refs/update-refs.ts";
 import { finishInSlices, type Steps } from "../slices.ts";
 import { ConnectivityWalk } from "./connectivity-walk.ts";
@@ -33,24 +34,7 @@ export interface ReceiveParts {
 }
 
 /** Errors of a pack that the client sent. Others are those of the server: their texts name its files. */
-const PACK_FAULTS: ReadonlySet<GitStoreErrorCode> = new Set([
-  "not_a_pack",
-  "bad_entry",
-  "corrupt_zlib",
-  "wrong_size",
-  "corrupt_delta",
-  "delta_out_of_base",
-  "delta_bomb",
-  "delta_cycle",
-  "duplicate_object",
-  "missing_base",
-  "trailing_garbage",
-  "wrong_trailer",
-  "truncated",
-  "too_large",
-  "corrupt_object",
-  "hash_collision",
-]);
+const PACK_FAULTS: ReadonlySet<GitStoreErrorCode> = new Set(PACK_ERROR_CODES);
 
 /** Repositories from which leftovers of killed processes were removed. */
 const cleaned = new WeakSet<Repository>();
@@ -136,6 +120,7 @@ class Receiver {
   readonly #quarantine: Quarantine;
   readonly #commands: readonly PendingCommand[];
   readonly #isAtomic: boolean;
+  #head: Head | undefined;
   #refs: Awaited<ReturnType<Repository["refs"]>> | undefined;
 
   constructor(
@@ -245,10 +230,14 @@ class Receiver {
   /** The rules of `receive.deny…` (git-config). */
   async #policy({ name, oldOid, newOid }: RefCommand): Promise<string | undefined> {
     const { repository, signal } = this.#parts;
-    const head = await repository.head();
+    const head = (this.#head ??= await repository.head());
     const isHead = "ref" in head && head.ref === name;
-    const isBare = repository.config("core.bare")?.toLowerCase() !== "false";
-    if (isHead && !isBare && newOid !== undefined && !this.#isAllowed("receive.denycurrentbranch")) {
+    if (
+      isHead &&
+      !repository.isBare &&
+      newOid !== undefined &&
+      !this.#isAllowed("receive.denycurrentbranch")
+    ) {
       return "branch is currently checked out";
     }
     if (isHead && newOid === undefined && !this.#isAllowed("receive.denydeletecurrent")) {
@@ -268,7 +257,7 @@ class Receiver {
   }
 
   #isTrue(key: string): boolean {
-    return ["true", "yes", "on", "1"].includes(this.#parts.repository.config(key)?.toLowerCase() ?? "");
+    return isTrue(this.#parts.repository.config(key));
   }
 
   /** Whether the configuration allows what is refused by default. */

@@ -1,35 +1,10 @@
 import { readdir, readFile, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { isOid, type ObjectFormat } from "@devplat/git-protocol";
-import { GitStoreError } from "../errors.ts";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import type { Oid } from "../oid.ts";
 import { parsePackedRefs } from "../repository/packed-refs.ts";
 import { READ_FLAGS } from "../read-file.ts";
-import { hasCode } from "./system-error.ts";
-
-/** Value of a loose ref. */
-export type LooseRef =
-  | { readonly kind: "oid"; readonly oid: Oid }
-  | { readonly kind: "symbolic" | "missing" | "folder" };
-
-/** Reads the file of a loose ref. @throws {GitStoreError} `corrupt_repository` */
-export async function readLooseRef(
-  repositoryPath: string,
-  name: string,
-  format: ObjectFormat,
-): Promise<LooseRef> {
-  let text: string;
-  try {
-    text = (await readFile(join(repositoryPath, name), { encoding: "utf8", flag: READ_FLAGS })).trimEnd();
-  } catch (error) {
-    if (hasCode(error, "ENOENT", "ENOTDIR")) return { kind: "missing" };
-    if (hasCode(error, "EISDIR")) return { kind: "folder" };
-    throw error;
-  }
-  if (text.startsWith("ref:")) return { kind: "symbolic" };
-  if (isOid(text, format)) return { kind: "oid", oid: text };
-  throw new GitStoreError("corrupt_repository", `read ${repositoryPath}/${name}: not an id`, { path: name });
-}
+import { hasCode } from "../errors.ts";
 
 /** The file `packed-refs`. */
 export class PackedRefs {

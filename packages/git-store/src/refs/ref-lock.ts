@@ -1,9 +1,8 @@
 import { link, mkdir, open, rename, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { GitStoreError } from "../errors.ts";
+import { GitStoreError, hasCode } from "../errors.ts";
 import { removeLeftovers, temporaryName } from "../repository/leftovers.ts";
 import { removeEmptyFolders } from "./ref-files.ts";
-import { hasCode } from "./system-error.ts";
 
 /** Interval between two tries while another process holds the lock, ms. */
 const RETRY_MS = 20;

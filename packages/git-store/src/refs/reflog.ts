@@ -2,9 +2,10 @@ import { constants } from "node:fs";
 import { mkdir, open, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Oid } from "../oid.ts";
+import { isTrue } from "../repository/config-file.ts";
 import type { Repository } from "../repository/repository.ts";
 import { removeEmptyFolders, removeEmptyParents } from "./ref-files.ts";
-import { hasCode } from "./system-error.ts";
+import { hasCode } from "../errors.ts";
 
 /** A person in a reflog. */
 export interface Identity {
@@ -48,10 +49,9 @@ export async function removeReflog(repository: Repository, name: string): Promis
 }
 
 function isLogged(repository: Repository, name: string): boolean {
-  const value = repository.config("core.logallrefupdates")?.toLowerCase();
-  if (value === "always") return true;
-  const isBare = repository.config("core.bare")?.toLowerCase() !== "false";
-  const isOn = value === undefined ? !isBare : ["true", "yes", "on", "1"].includes(value);
+  const value = repository.config("core.logallrefupdates");
+  if (value?.toLowerCase() === "always") return true;
+  const isOn = value === undefined ? !repository.isBare : isTrue(value);
   return isOn && LOGGED.test(name);
 }
 

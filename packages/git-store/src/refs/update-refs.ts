@@ -2,14 +2,13 @@ import { unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { isOid } from "@devplat/git-protocol";
 import { syncFolder } from "../durable.ts";
-import { GitStoreError } from "../errors.ts";
+import { GitStoreError, hasCode, isMissingFile } from "../errors.ts";
 import type { Oid } from "../oid.ts";
 import { checkRefName } from "../repository/ref-name.ts";
 import { replaceFile } from "../repository/replace-file.ts";
-import type { Repository } from "../repository/repository.ts";
-import { foldersOf, PackedRefs, readLooseRef, removeEmptyFolders, removeEmptyParents } from "./ref-files.ts";
+import { readLooseRef, type Repository } from "../repository/repository.ts";
+import { foldersOf, PackedRefs, removeEmptyFolders, removeEmptyParents } from "./ref-files.ts";
 import { RefLock } from "./ref-lock.ts";
-import { hasCode } from "./system-error.ts";
 import { appendReflog, removeReflog, type Identity } from "./reflog.ts";
 
 export type { Identity } from "./reflog.ts";
@@ -151,40 +150,57 @@ class RefTransaction {
     for (let at = 0; at < written.length; at += SYNC_WIDTH) {
       await Promise.all(written.slice(at, at + SYNC_WIDTH).map(async ({ lock }) => lock.sync()));
     }
-    const folders = new Set<string>();
+    /** Folders to flush, each with the refs that changed in it. */
+    const folders = new Map<string, string[]>();
+    const touch = (name: string): void => {
+      for (const folder of [...foldersOf(name), "refs"]) {
+        const names = folders.get(folder) ?? [];
+        folders.set(folder, names);
+        names.push(name);
+      }
+    };
     for (const { update, lock, oid } of written) {
       await this.#orFailure(update.name, async () => {
         await this.#log(update, oid);
         await lock.commit();
         this.#locked.delete(update.name);
       });
-      if (this.failures.has(update.name)) continue;
-      for (const folder of [...foldersOf(update.name), "refs"]) folders.add(folder);
+      if (!this.failures.has(update.name)) touch(update.name);
     }
-    await this.#delete(deleted, folders);
-    for (const folder of folders) {
-      // Another process may have deleted a ref, and the folder with it.
-      await syncFolder(join(this.#repository.path, folder)).catch(() => undefined);
+    await this.#delete(deleted, touch);
+    for (const [folder, names] of folders) {
+      try {
+        await syncFolder(join(this.#repository.path, folder));
+      } catch (error) {
+        // Another process may have deleted a ref, and the folder with it.
+        if (isMissingFile(error)) continue;
+        for (const name of names) this.failures.set(name, failureOf(name, error));
+      }
     }
   }
 
-  async #delete(deleted: readonly LockedRef[], folders: Set<string>): Promise<void> {
+  async #delete(deleted: readonly LockedRef[], touch: (name: string) => void): Promise<void> {
     const { path } = this.#repository;
     const packed = deleted
       .map(({ update }) => update.name)
       .filter((name) => this.#packed?.oidOf(name) !== undefined);
     // First, because the value in it would be valid again once the loose ref is removed.
     if (packed.length > 0 && this.#packed !== undefined) {
-      await replaceFile(join(path, "packed-refs"), this.#packed.without(packed));
+      try {
+        await replaceFile(join(path, "packed-refs"), this.#packed.without(packed));
+      } catch (error) {
+        for (const name of packed) this.failures.set(name, failureOf(name, error));
+      }
     }
     for (const { update, lock, oid, isLoose } of deleted) {
+      if (this.failures.has(update.name)) continue;
       await this.#orFailure(update.name, async () => {
         if (this.#head?.ref === update.name) await this.#logHead(update, oid);
         if (isLoose) await unlink(lock.path);
         await removeReflog(this.#repository, update.name);
         await lock.release();
         this.#locked.delete(update.name);
-        for (const folder of foldersOf(update.name)) folders.add(folder);
+        touch(update.name);
         await removeEmptyParents(join(path, ...update.name.split("/").slice(0, 2)), lock.path);
       });
     }

@@ -58,6 +58,11 @@ export function formatConfig(values: GitConfig): string {
   return [...sections].map(([header, lines]) => `${header}\n${lines.join("\n")}\n`).join("");
 }
 
+/** Whether a value means yes (git-config, "Values"). */
+export function isTrue(value: string | undefined): boolean {
+  return ["true", "yes", "on", "1"].includes(value?.toLowerCase() ?? "");
+}
+
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", b: "\b", '"': '"', "\\": "\\" };
 
 function unquote(raw: string, line: number): string {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { link, readFile, rename, stat, unlink, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { GitStoreError } from "../errors.ts";
+import { GitStoreError, hasCode } from "../errors.ts";
 import { temporaryName } from "./leftovers.ts";
 import { OWNER, ownerIsGone } from "./owner.ts";
 
@@ -64,7 +64,7 @@ async function tryLink(moved: string, path: string): Promise<boolean | undefined
     await link(moved, path);
     return true;
   } catch (error) {
-    return codeOf(error) === "EEXIST" ? false : undefined;
+    return hasCode(error, "EEXIST") ? false : undefined;
   }
 }
 
@@ -73,7 +73,7 @@ async function createInPlace(path: string, token: string): Promise<boolean> {
     await writeFile(path, token, { flag: "wx", mode: 0o600 });
     return true;
   } catch (error) {
-    if (codeOf(error) === "EEXIST") return false;
+    if (hasCode(error, "EEXIST")) return false;
     // An empty lock would block all processes for a minute.
     await unlink(path).catch(() => undefined);
     throw error;
@@ -111,7 +111,7 @@ async function breakIfStale(path: string): Promise<boolean> {
   try {
     await rename(path, moved);
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return true;
+    if (hasCode(error, "ENOENT")) return true;
     throw error;
   }
   const taken = await contentOf(moved);
@@ -128,7 +128,7 @@ async function contentOf(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined;
+    if (hasCode(error, "ENOENT")) return undefined;
     throw error;
   }
 }
@@ -137,15 +137,11 @@ async function ageOf(path: string): Promise<number | undefined> {
   try {
     return Date.now() - (await stat(path)).mtimeMs;
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined;
+    if (hasCode(error, "ENOENT")) return undefined;
     throw error;
   }
 }
 
 function ignoreMissing(error: unknown): void {
-  if (codeOf(error) !== "ENOENT") throw error;
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
+  if (!hasCode(error, "ENOENT")) throw error;
 }

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
+import { hasCode } from "../errors.ts";
 
 /**
  * Owner of a lock or a temporary file: `<machine>.<pid>.<instance>`. The machine part covers the host name and, on
@@ -24,7 +25,7 @@ export function ownerIsGone(owner: string): boolean | undefined {
     process.kill(pid, 0);
   } catch (error) {
     // EPERM: it runs as another user.
-    return error instanceof Error && "code" in error && error.code === "ESRCH";
+    return hasCode(error, "ESRCH");
   }
   // The owner runs, or another process has its pid.
   return undefined;

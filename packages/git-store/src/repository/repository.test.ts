@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { ObjectFormat } from "@devplat/git-protocol";
@@ -319,5 +328,40 @@ test("Repository.quarantinePack takes a corrupt pack out, and keeps its files", 
   assert.equal(existsSync(pack), false);
   assert.equal(repository.objects.has(oid), false);
   assert.deepEqual(readdirSync(join(path, "corrupt")).toSorted(), files.toSorted());
+  repository.close();
+});
+
+test("Repository.refs refuses something else in place of refs or packed-refs", async () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path, "sha1");
+  git(path, ["pack-refs", "--all"]);
+  const repository = await Repository.open(path);
+  renameSync(join(path, "refs"), join(path, "away"));
+  await assert.rejects(repository.refs(), { code: "ENOENT" });
+  writeFileSync(join(path, "refs"), "");
+  await assert.rejects(repository.refs(), { code: "ENOTDIR" });
+  rmSync(join(path, "refs"));
+  renameSync(join(path, "away"), join(path, "refs"));
+  rmSync(join(path, "packed-refs"));
+  mkdirSync(join(path, "packed-refs"));
+  await assert.rejects(repository.refs(), { code: "EISDIR" });
+  repository.close();
+});
+
+test("Repository.withFolder shares the tables of packs and reads further objects", async () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path, "sha1");
+  const repository = await Repository.open(path);
+  const other = join(folder.path, "other.git");
+  git(folder.path, ["init", "-q", "--bare", other]);
+  const oid = git(other, ["hash-object", "-w", "--stdin"], "new").toString().trim();
+  const view = repository.withFolder(join(other, "objects"));
+  assert.equal(view.objects.read(oid).content.toString(), "new");
+  assert.equal(repository.objects.has(oid), false);
+  assert.deepEqual(
+    view.objects.packs.map(({ index }) => index.bytes.buffer),
+    repository.objects.packs.map(({ index }) => index.bytes.buffer),
+  );
+  view.close();
   repository.close();
 });

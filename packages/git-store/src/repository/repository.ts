@@ -1,8 +1,7 @@
-import type { Dirent } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isOid, type ObjectFormat } from "@devplat/git-protocol";
-import { GitStoreError } from "../errors.ts";
+import { GitStoreError, hasCode, isMissingFile } from "../errors.ts";
 import { indexPack, type IndexedPack, type IndexPackOptions } from "../index-pack/index-pack.ts";
 import { ObjectDatabase, type ObjectDatabaseOptions } from "../object-database.ts";
 import type { Oid } from "../oid.ts";
@@ -95,6 +94,21 @@ export class Repository {
     return new Repository(path, format, config, objects);
   }
 
+  /**
+   * Opens the repository once more, with the objects of a further `objects` folder. The tables of packs are shared.
+   *
+   * @throws {GitStoreError} as `ObjectDatabase.open`
+   */
+  withFolder(folder: string): Repository {
+    const objects = ObjectDatabase.attach(this.objects.shared(), { extraFolders: [folder] });
+    return new Repository(this.path, this.format, this.#config, objects);
+  }
+
+  /** Whether it has no working tree, by `core.bare`. */
+  get isBare(): boolean {
+    return this.config("core.bare")?.toLowerCase() !== "false";
+  }
+
   /** Returns a value of the repository's `config`, as it was when opened. */
   config(key: string): string | undefined {
     return this.#config.get(key);
@@ -127,19 +141,20 @@ export class Repository {
   }
 
   async #readLooseRefs(folder: string, found: Ref[]): Promise<void> {
-    for (const entry of await readRefFolder(join(this.path, folder))) {
+    const entries = await readdir(join(this.path, folder), { withFileTypes: true }).catch(
+      (error: unknown) => {
+        // Another process has removed the folder with its last ref. Each repository has `refs` itself.
+        if (folder !== "refs" && isMissingFile(error)) return [];
+        throw error;
+      },
+    );
+    for (const entry of entries) {
       const name = `${folder}/${entry.name}`;
       if (entry.isDirectory()) {
         await this.#readLooseRefs(name, found);
       } else if (isRefName(name)) {
-        const text = (await readRef(join(this.path, name)))?.trimEnd();
-        if (text === undefined || text.startsWith("ref:")) continue;
-        if (!isOid(text, this.format)) {
-          throw new GitStoreError("corrupt_repository", `read ${this.path}/${name}: not an id`, {
-            path: name,
-          });
-        }
-        found.push({ name, oid: text });
+        const ref = await readLooseRef(this.path, name, this.format);
+        if (ref.kind === "oid") found.push({ name, oid: ref.oid });
       }
     }
   }
@@ -254,31 +269,35 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Entries of a folder of refs. It is empty if another process has removed it with its last ref. */
-async function readRefFolder(path: string): Promise<Dirent[]> {
+/** Value of a loose ref. */
+export type LooseRef =
+  | { readonly kind: "oid"; readonly oid: Oid }
+  | { readonly kind: "symbolic" | "missing" | "folder" };
+
+/** Reads the file of a loose ref. Another process may replace a ref by a folder of refs, or such a folder by a ref. @throws {GitStoreError} `corrupt_repository` */
+export async function readLooseRef(
+  repositoryPath: string,
+  name: string,
+  format: ObjectFormat,
+): Promise<LooseRef> {
+  let text: string;
   try {
-    return await readdir(path, { withFileTypes: true });
+    text = (await readFile(join(repositoryPath, name), { encoding: "utf8", flag: READ_FLAGS })).trimEnd();
   } catch (error) {
-    if (error instanceof Error && "code" in error && ["ENOENT", "ENOTDIR"].includes(String(error.code)))
-      return [];
+    if (isMissingFile(error)) return { kind: "missing" };
+    if (hasCode(error, "EISDIR")) return { kind: "folder" };
     throw error;
   }
+  if (text.startsWith("ref:")) return { kind: "symbolic" };
+  if (isOid(text, format)) return { kind: "oid", oid: text };
+  throw new GitStoreError("corrupt_repository", `read ${repositoryPath}/${name}: not an id`, { path: name });
 }
 
-/** Reads a loose ref. ENOTDIR and EISDIR: another process has replaced a ref by a folder of refs, or such a folder by a ref. */
-async function readRef(path: string): Promise<string | undefined> {
-  return readOptional(path, ["ENOENT", "ENOTDIR", "EISDIR"]);
-}
-
-/** @returns undefined if reading fails with one of these codes */
-async function readOptional(
-  path: string,
-  codes: readonly string[] = ["ENOENT"],
-): Promise<string | undefined> {
+async function readOptional(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, READ_OPTIONS);
   } catch (error) {
-    if (error instanceof Error && "code" in error && codes.includes(String(error.code))) return undefined;
+    if (hasCode(error, "ENOENT")) return undefined;
     throw error;
   }
 }

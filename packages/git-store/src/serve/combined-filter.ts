@@ -126,5 +126,5 @@ function visitUnordered(
   if (type !== BLOB) return SHOW | MARK_SEEN;
   if (filter.kind === "blob-none") return MARK_SEEN;
   const { pack, base } = graph.numbers.packOf(number);
-  return graph.reader.info(pack, number - base).size < filter.bytes ? SHOW | MARK_SEEN : MARK_SEEN;
+  return graph.reader.sizeOf(pack, number - base) < filter.bytes ? SHOW | MARK_SEEN : MARK_SEEN;
 }

@@ -153,7 +153,7 @@ function* dropLargeBlobs(graph: ObjectGraph, send: Bitset, limit: number): Steps
   let steps = 0;
   for (const number of numbersIn(blobs)) {
     const { pack, base } = graph.numbers.packOf(number);
-    if (graph.reader.info(pack, number - base).size >= limit) send[number >>> 5]! &= ~(1 << (number & 31));
+    if (graph.reader.sizeOf(pack, number - base) >= limit) send[number >>> 5]! &= ~(1 << (number & 31));
     if (++steps % 512 === 0) yield;
   }
 }

@@ -1,4 +1,0 @@
-/** Whether this is an error of the system with one of these codes, such as `ENOENT`. */
-export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
-  return error instanceof Error && "code" in error && codes.includes(String(error.code));
-}
