@@ -158,6 +158,12 @@ export class FileRepositoryStorage implements RepositoryStorage {
   }
 
   async usage(): Promise<StorageUsage> {
+    const packs = await this.packUsage();
+    const seedBytes = await this.#seedBytes();
+    return { ...packs, bytes: packs.bytes + seedBytes, seedBytes };
+  }
+
+  async packUsage(): Promise<Omit<StorageUsage, "seedBytes">> {
     const folder = join(this.#path, "objects", "pack");
     let [bytes, changedAt, packs, packBytes] = [0, 0, 0, 0];
     await Promise.all(
@@ -171,9 +177,7 @@ export class FileRepositoryStorage implements RepositoryStorage {
         packBytes += file.size;
       }),
     );
-    const seedBytes = await this.#seedBytes();
-    bytes += seedBytes;
-    return { bytes, seedBytes, changedAt, packs, packBytes };
+    return { bytes, changedAt, packs, packBytes };
   }
 
   /** Files that are also packs of the repository take no space. */

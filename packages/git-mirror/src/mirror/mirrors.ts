@@ -51,7 +51,7 @@ export class Mirrors {
   async measure(id: RepositoryId): Promise<void> {
     if (this.#measured.has(id.key) || this.#mirrors.get(id.key)?.figures !== undefined) return;
     const removals = this.#removals;
-    const { packs, packBytes } = await this.#parts.storage.repository(id).usage();
+    const { packs, packBytes } = await this.#parts.storage.repository(id).packUsage();
     // The files may be those of a mirror that was removed during the look.
     if (removals === this.#removals) this.#measured.set(id.key, { packs, bytes: packBytes });
   }

@@ -82,6 +82,8 @@ export interface RepositoryStorage {
   /** Returns the age and the space of the seeds. Undefined: there is none of this origin. */
   seedFigures(): Promise<SeedFigures | undefined>;
   usage(): Promise<StorageUsage>;
+  /** As {@link usage}, without seeds: it reads one folder. */
+  packUsage(): Promise<Omit<StorageUsage, "seedBytes">>;
 }
 
 /** Seeds of a repository, for people who look at it. */
