@@ -147,7 +147,7 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       result: repositorySchema,
       refusals: unknown,
       async handle({ actor, id }) {
-        await repositories.look(actor);
+        await repositories.look(actor, id);
         return response(repositories.get(actor, id));
       },
     }),

@@ -202,6 +202,7 @@ export function buildCache(settings: CacheSettings): CacheParts {
     onChanged: (id, change) => {
       tier?.mirrors.changed(id, change);
       if (change.kind === "filled") seedsMade?.filled(repositories.of(id));
+      if (change.kind === "removed") repositories.of(id).seedChanges++;
     },
     onRepackFailure: async (key, error) => mirrorFaults.repackFailed(key, error),
     onDamagedIndex: (path) => {

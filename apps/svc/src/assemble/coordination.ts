@@ -76,7 +76,7 @@ export function assembleCoordination(options: CoordinationAssemblyOptions): Coor
   });
   const maintenance: CacheMaintenance = {
     stats: (owner, name) => cache.stats(owner, name),
-    look: async () => cache.look(),
+    look: async (only) => cache.look(only),
     purge: async (owner, name) => epochs.raise(owner, name),
     async isPurged(owner, name, ms) {
       const end = clock.monotonic() + ms;

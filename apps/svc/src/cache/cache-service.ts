@@ -1,7 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { TimeLimit, exists, type Clock, type Logger } from "@devplat/base";
-import type { MirrorSet, MirrorStorage } from "@devplat/git-mirror";
+import type { MirrorSet, MirrorStorage, SeedFigures } from "@devplat/git-mirror";
 import { isStorable, repositoryId, type RepositoryId } from "../access/repository-id.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { BackgroundWork } from "./background-work.ts";
@@ -21,6 +21,7 @@ import type { ObjectTier } from "./object-tier/object-tier.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
 import type { RepositoryReset } from "./repository-reset.ts";
 import type { ResponseStore } from "./responses/response-store.ts";
+import type { SeedLooks } from "./seeds/seed-looks.ts";
 import type { Warmer } from "./warming/warmer.ts";
 import { HANDED_FOLDER } from "./responses/response-folders.ts";
 
@@ -56,6 +57,7 @@ export interface CacheServiceParts {
 /** Work of the cache outside of git requests: start, cleanup, stop, and operations of the administration. */
 export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"> {
   readonly #parts: CacheServiceParts;
+  #seedLooks: SeedLooks | undefined;
 
   constructor(parts: CacheServiceParts) {
     this.#parts = parts;
@@ -196,10 +198,9 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
     await tier?.enforceLimit(policy);
   }
 
-  async look(): Promise<void> {
+  async look(only?: { readonly owner: string; readonly name: string }): Promise<void> {
     const { policies, tier } = this.#parts;
-    const ids = policies
-      .all()
+    const ids = (only === undefined ? policies.all() : [only])
       .map(({ owner, name }) => repositoryId(owner, name))
       .filter(isStorable);
     await Promise.all([tier?.look(ids), this.#measureMirrors(ids), this.#lookAtSeeds(ids)]);
@@ -219,14 +220,14 @@ export class CacheService implements Omit<CacheMaintenance, "purge" | "isPurged"
 
   /** Never rejects. */
   async #lookAtSeeds(ids: readonly RepositoryId[]): Promise<void> {
-    const { repositories, storage, faults } = this.#parts;
+    const { repositories, storage, faults, clock } = this.#parts;
+    const { SeedLooks } = await import("./seeds/seed-looks.ts");
+    this.#seedLooks ??= new SeedLooks();
     for (const id of ids) {
       const repository = repositories.of(id);
-      const { generation } = repository;
       try {
-        const seed = await storage.repository(id).seedFigures();
-        // The data may have been removed during the look.
-        if (generation === repository.generation) repository.seed = seed;
+        const read = async (): Promise<SeedFigures | undefined> => storage.repository(id).seedFigures();
+        await this.#seedLooks.look(repository, clock.monotonic(), read);
       } catch (error) {
         faults.once(repository, error, "the seeds of a repository cannot be looked at");
       }

@@ -22,6 +22,8 @@ export class CachedRepository {
   lastFetchAt: number | undefined;
   /** Seeds as they were last looked at. Undefined: there was none. */
   seed: SeedFigures | undefined;
+  /** Raised when this process makes or removes a seed. A look that began before must not set `seed` after it. */
+  seedChanges = 0;
   /** From when a hit looks again whether the mirror is empty, in `clock.monotonic()`. */
   looksAgainAt = 0;
   /** Number of requests for each response since this process started, by key. */
@@ -30,6 +32,12 @@ export class CachedRepository {
   constructor(id: RepositoryId, tips: RefSnapshots) {
     this.id = id;
     this.tips = tips;
+  }
+
+  /** This process has removed all seeds. */
+  seedsRemoved(): void {
+    this.seed = undefined;
+    this.seedChanges++;
   }
 
   /**

@@ -6,9 +6,9 @@ import type { FaultLog } from "./fault-log.ts";
 import { responseLimit, type CachePolicies, type CachePolicy } from "./policy.ts";
 import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { RepositoryRegistry } from "./repository-registry.ts";
+import type { SeedRemovalReason } from "./seeds/remove-seeds.ts";
 import type { ResponseFacts, ResponseStore } from "./responses/response-store.ts";
 import type { RepositoryReset } from "./repository-reset.ts";
-import { removeSeeds } from "./seeds/remove-seeds.ts";
 
 /** Milliseconds without a fetch after which a repository's packs may be evicted. A busy fleet fetches within an hour. */
 const IDLE_MIRROR_MS = 3_600_000;
@@ -73,7 +73,7 @@ export class Cleanup {
     if (!isStorable(repository.id)) return;
     try {
       if (this.#parts.seedsAreOff || !policy.enabled || !policy.seed) {
-        await removeSeeds(this.#parts, repository, "they are switched off");
+        await this.#removeSeeds(repository, "they are switched off");
       }
       const files = await this.#shelf(repository, policy);
       const oldest = this.#parts.clock.now() - this.#parts.dropUnusedAfterMs;
@@ -133,7 +133,7 @@ export class Cleanup {
     for (const mirror of idle) {
       if (total <= maxTotalBytes) break;
       if (mirror.seedBytes === 0) continue;
-      await removeSeeds(this.#parts, mirror.repository, "cache.max_total_size_mb is reached");
+      await this.#removeSeeds(mirror.repository, "cache.max_total_size_mb is reached");
       total -= mirror.seedBytes;
       mirror.bytes -= mirror.seedBytes;
     }
@@ -147,6 +147,11 @@ export class Cleanup {
         "removed an unused mirror: cache.max_total_size_mb is reached",
       );
     }
+  }
+
+  async #removeSeeds(repository: CachedRepository, reason: SeedRemovalReason): Promise<void> {
+    const { removeSeeds } = await import("./seeds/remove-seeds.ts");
+    await removeSeeds(this.#parts, repository, reason);
   }
 
   /** A repository's responses in the order of their eviction. */

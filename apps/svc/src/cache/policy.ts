@@ -90,8 +90,12 @@ export type WarmStart = "started" | "no_credential" | "not_cached";
 /** Operations of the administration on the cache of one repository. */
 export interface CacheMaintenance {
   stats(owner: string, name: string): CacheStats;
-  /** Reads figures of all repositories that are not known yet, for a short time. Never rejects. */
-  look(): Promise<void>;
+  /**
+   * Reads figures that are not known yet or old, for a short time. Never rejects.
+   *
+   * @param only the repository. Default all
+   */
+  look(only?: { readonly owner: string; readonly name: string }): Promise<void>;
   /**
    * Makes the stored data invalid on every instance, then removes it in the background. A crash does not stop that for good.
    * Running requests complete.

@@ -67,7 +67,7 @@ export class RepositoryReset implements RefObserver {
     if (!isStorable(repository.id)) return;
     try {
       await this.#parts.mirrors.remove(repository.id);
-      repository.seed = undefined;
+      repository.seedsRemoved();
     } catch (error) {
       this.#parts.faults.once(repository, error, "stored objects cannot be removed");
     }

@@ -124,11 +124,17 @@ export class Repositories {
     return waitMs > 0 && (await maintenance.isPurged(owner, name, waitMs));
   }
 
-  /** Brings the figures up to date, for a short time. Never rejects, but for others than admins. */
-  async look(actor: Actor): Promise<void> {
+  /**
+   * Brings the figures up to date, for a short time.
+   *
+   * @param id of the only record whose figures are needed. Default all
+   * @throws SvcError `not_found`
+   */
+  async look(actor: Actor, id?: string): Promise<void> {
     requireAdmin(actor);
-    const { maintenance, instances } = this.#parts;
-    await Promise.all([instances.figures(), maintenance.look()]);
+    const { list, maintenance, instances } = this.#parts;
+    const only = id === undefined ? undefined : list.get(id);
+    await Promise.all([instances.figures(), maintenance.look(only)]);
   }
 
   /** As {@link CachedRepositories.seeds}. */

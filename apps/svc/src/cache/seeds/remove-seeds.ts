@@ -2,6 +2,8 @@ import type { Logger } from "@devplat/base";
 import type { RepositoryId, RepositoryStorage } from "@devplat/git-mirror";
 import type { CachedRepository } from "../cached-repository.ts";
 
+export type SeedRemovalReason = "they are switched off" | "cache.max_total_size_mb is reached";
+
 export interface SeedRemovalParts {
   readonly storage: { repository(id: RepositoryId): Pick<RepositoryStorage, "removeSeeds"> };
   readonly logger: Logger;
@@ -11,9 +13,9 @@ export interface SeedRemovalParts {
 export async function removeSeeds(
   { storage, logger }: SeedRemovalParts,
   repository: CachedRepository,
-  reason: "they are switched off" | "cache.max_total_size_mb is reached",
+  reason: SeedRemovalReason,
 ): Promise<void> {
   const seeds = await storage.repository(repository.id).removeSeeds();
-  repository.seed = undefined;
+  repository.seedsRemoved();
   if (seeds > 0) logger.info({ repo: repository.id.key, seeds }, `removed seeds: ${reason}`);
 }

@@ -7,6 +7,7 @@ import type { RefSnapshots } from "../../access/ref-snapshots.ts";
 import { BackgroundWork } from "../background-work.ts";
 import { CachedRepository } from "../cached-repository.ts";
 import type { CachePolicy } from "../policy.ts";
+import { SeedLooks } from "./seed-looks.ts";
 import { Seeds, type SeedsParts } from "./seeds.ts";
 
 const HEAD = "1".repeat(40);
@@ -51,7 +52,7 @@ function playedSeeds(make: (making: Omit<SeedMaking, "signal">) => Promise<Store
     seeds.consider(repository, shown, "none");
     await work.settled();
   };
-  return { ask, log, policy };
+  return { ask, log, policy, repository };
 }
 
 describe("Seeds", () => {
@@ -89,5 +90,15 @@ describe("Seeds", () => {
     });
     await played.ask(0);
     assert.deepEqual(played.log, ["removed"]);
+  });
+
+  it("the figures are read again after a seed was made", async () => {
+    const made = { name: "pack-1", madeAt: 1, files: {}, objects: 1 } as unknown as StoredSeed;
+    const { ask, repository } = playedSeeds(async () => made);
+    const looks = new SeedLooks();
+    await looks.look(repository, 0, async () => undefined);
+    await ask(0);
+    await looks.look(repository, 0, async () => ({ madeAt: 1, bytes: 10 }));
+    assert.deepEqual(repository.seed, { madeAt: 1, bytes: 10 });
   });
 });

@@ -90,6 +90,7 @@ export class Seeds {
       const state = this.#stateOf(repository);
       state.list = undefined;
       state.triedAt = -Infinity;
+      repository.seedChanges++;
     };
     this.#checks = new SeedChecks({ ...parts, removed });
   }
@@ -197,7 +198,10 @@ export class Seeds {
       const youngSince = (clock.now() - YOUNG_MS) / 1000;
       const shown = { refs: [...shownRefs.values()], head, headRef, youngSince };
       const seed = await mirror.makeSeed({ shown, always: last !== "shown" });
-      if (seed !== undefined) logger.info(factsOf(seed, id, clock.monotonic() - begunAt), "made a seed");
+      if (seed !== undefined) {
+        repository.seedChanges++;
+        logger.info(factsOf(seed, id, clock.monotonic() - begunAt), "made a seed");
+      }
       // Seeds may have been switched off during the work.
       if (!this.#isOn(repository)) await removeSeeds(this.#parts, repository, "they are switched off");
     } catch (error) {
