@@ -253,6 +253,15 @@ describe("createGitHandler", () => {
     }
   });
 
+  it("prints errors of the server without `onError`", async (t) => {
+    const printed = t.mock.method(process.stderr, "write", () => true);
+    const fault = new Error("the disk is gone");
+    const asked = createGitHandler({ repository: () => Promise.reject(fault) });
+    const response = await asked(new Request("http://host/demo/info/refs?service=git-upload-pack"));
+    assert.deepEqual([response.status, await response.text()], [500, "the repository could not be read\n"]);
+    assert.match(String(printed.mock.calls[0]?.arguments[0]), /the disk is gone/);
+  });
+
   it("tells the client and `onError` of a repository that it cannot read", async () => {
     using copy = temporaryFolder();
     gitSync(copy.path, ["clone", "-q", "--bare", source, "damaged.git"]);

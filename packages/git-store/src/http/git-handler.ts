@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import {
   decodeCommandBodySteps,
   decodeFetchRequest,
@@ -59,7 +60,7 @@ export interface GitHandlerOptions {
   ) => Response | undefined | Promise<Response | undefined>;
   /** Pushes. Default: they get 403. */
   readonly push?: GitPushOptions;
-  /** Receives errors that are not the client's, such as a corrupt pack. Default: they are only in the response. */
+  /** Receives errors that are not the client's, such as a corrupt pack. Default: they are printed to standard error, because a client does not learn what is wrong in the server. */
   readonly onError?: (error: unknown, access: GitAccess) => void;
   /** Maximum bytes of a request's body, inflated. Default 16 MiB: haves of a clone with 300,000 commits of its own. */
   readonly maxRequestBytes?: number;
@@ -86,7 +87,8 @@ const NO_CACHE = {
  *
  * The function never rejects, unless `onError` throws.
  */
-export function createGitHandler(options: GitHandlerOptions): (request: Request) => Promise<Response> {
+export function createGitHandler(given: GitHandlerOptions): (request: Request) => Promise<Response> {
+  const options = { onError: printError, ...given };
   return async (request) => {
     try {
       return await respond(request, options);
@@ -94,13 +96,20 @@ export function createGitHandler(options: GitHandlerOptions): (request: Request)
       if (error instanceof HttpError) return text(error.status, error.message, error.headers);
       if (error instanceof ProtocolError) return text(400, error.message);
       const access = accessOf(request, options);
-      if (access !== undefined) options.onError?.(error, access);
+      if (access !== undefined) options.onError(error, access);
       return text(500, "the repository could not be read");
     }
   };
 }
 
-async function respond(request: Request, options: GitHandlerOptions): Promise<Response> {
+function printError(error: unknown): void {
+  process.stderr.write(`${inspect(error)}\n`);
+}
+
+/** Options with their defaults. */
+type Settings = GitHandlerOptions & Required<Pick<GitHandlerOptions, "onError">>;
+
+async function respond(request: Request, options: Settings): Promise<Response> {
   const access = accessOf(request, options);
   if (access === undefined) throw new HttpError(404, "not an address of git's smart HTTP protocol");
   const push = access.service === "git-receive-pack" ? options.push : undefined;
@@ -134,7 +143,7 @@ async function respond(request: Request, options: GitHandlerOptions): Promise<Re
     repository,
     now: await refsNow(repository),
     signal,
-    onError: (error) => options.onError?.(error, access),
+    onError: (error) => options.onError(error, access),
   };
   const chunks = isV2
     ? respondAll(serving, await commandsOf(bytes, signal))
@@ -175,7 +184,7 @@ function accessOf(request: Request, { push }: GitHandlerOptions): GitAccess | un
 async function respondPush(
   request: Request,
   repository: Repository,
-  options: GitHandlerOptions & { readonly push: GitPushOptions },
+  options: Settings & { readonly push: GitPushOptions },
   access: GitAccess,
   isAdvertisement: boolean,
 ): Promise<Response> {
@@ -190,7 +199,7 @@ async function respondPush(
     repository,
     options: options.push,
     maxRequestBytes: options.maxRequestBytes ?? DEFAULT_REQUEST_BYTES,
-    onError: (error) => options.onError?.(error, access),
+    onError: (error) => options.onError(error, access),
   });
   return new Response(body, { headers: { ...NO_CACHE, "content-type": RECEIVE_PACK_RESULT } });
 }
