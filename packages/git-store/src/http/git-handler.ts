@@ -1,4 +1,3 @@
-import { inspect } from "node:util";
 import {
   decodeCommandBodySteps,
   decodeFetchRequest,
@@ -60,7 +59,10 @@ export interface GitHandlerOptions {
   ) => Response | undefined | Promise<Response | undefined>;
   /** Pushes. Default: they get 403. */
   readonly push?: GitPushOptions;
-  /** Receives errors that are not the client's, such as a corrupt pack. Default: they are printed to standard error, because a client does not learn what is wrong in the server. */
+  /**
+   * Receives errors that are not the client's, such as a corrupt pack. Default: they become warnings of the process, which Node
+   * prints, because a client does not learn what is wrong in the server.
+   */
   readonly onError?: (error: unknown, access: GitAccess) => void;
   /** Maximum bytes of a request's body, inflated. Default 16 MiB: haves of a clone with 300,000 commits of its own. */
   readonly maxRequestBytes?: number;
@@ -88,7 +90,7 @@ const NO_CACHE = {
  * The function never rejects, unless `onError` throws.
  */
 export function createGitHandler(given: GitHandlerOptions): (request: Request) => Promise<Response> {
-  const options = { onError: printError, ...given };
+  const options = { onError: warn, ...given };
   return async (request) => {
     try {
       return await respond(request, options);
@@ -102,8 +104,8 @@ export function createGitHandler(given: GitHandlerOptions): (request: Request) =
   };
 }
 
-function printError(error: unknown): void {
-  process.stderr.write(`${inspect(error)}\n`);
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error));
 }
 
 /** Options with their defaults. */
