@@ -6,8 +6,8 @@ import { join, posix, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build, type Plugin } from "esbuild";
 import { entryName, packedManifest, typesPath, type Manifest } from "./packed-manifest.ts";
+import { ROOT } from "./root.ts";
 
-const ROOT = resolve(import.meta.dirname, "../..");
 const PACKAGES = join(ROOT, "packages");
 /** Packages that other projects install. `packages.tsconfig.json` names their sources. */
 export const PUBLISHED = ["git-protocol", "git-store"] as const;

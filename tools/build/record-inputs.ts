@@ -1,7 +1,6 @@
-import { relative, resolve } from "node:path";
+import { relative } from "node:path";
 import type { PluginBuild } from "esbuild";
-
-const ROOT = resolve(import.meta.dirname, "../..");
+import { ROOT } from "./root.ts";
 
 /**
  * Adds files to the inputs in the metafile of a build, for a plugin that copies them or puts their content into other modules.

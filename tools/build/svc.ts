@@ -1,14 +1,14 @@
 import { chmod, copyFile, mkdir, readFile, rm } from "node:fs/promises";
 import { createRequire, isBuiltin } from "node:module";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { build, type Metafile, type Plugin } from "esbuild";
 import { LATE_ASSERT } from "./assert-module.ts";
 import { HTTP_PARTS } from "./http-module.ts";
 import { LATE_EXPORTS_OF_PACKAGES } from "./late-exports.ts";
 import { inputRecorder } from "./record-inputs.ts";
+import { ROOT } from "./root.ts";
 import { UNDICI_PARTS } from "./undici-parts.ts";
 
-const ROOT = resolve(import.meta.dirname, "../..");
 const SOURCE = join(ROOT, "apps/svc/src");
 const THREADS = join(ROOT, "packages/git-mirror/src/threads");
 const RUNTIME_MAJOR = 26;

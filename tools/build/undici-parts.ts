@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, relative } from "node:path";
 import type { Plugin } from "esbuild";
+import { ROOT } from "./root.ts";
 
 /**
  * Source of a module in place of `undici`. Its index loads all of it, and its cookies read the global `Headers`, which loads
@@ -18,8 +19,6 @@ import errors from "./lib/core/errors.js";
 Object.assign(Dispatcher.prototype, api);
 export { Dispatcher, EnvHttpProxyAgent, Pool, ProxyAgent, buildConnector, errors };
 `;
-
-const ROOT = resolve(import.meta.dirname, "../..");
 
 const EAGER_HTTP2 = "const connectH2 = require('./client-h2.js')";
 

@@ -1,7 +1,8 @@
 /** `npm run build:packages`: dist/packages, the npm packages of the git engine. */
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ROOT, readSource } from "./source.ts";
+import { ROOT } from "../build/root.ts";
+import { readSource } from "./source.ts";
 import { writeTarballs } from "./tarballs.ts";
 
 const HELP = `Usage: npm run build:packages

@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Metafile } from "esbuild";
-import { ROOT } from "./source.ts";
+import { ROOT } from "../build/root.ts";
 
 /** A package of which code is in a program. */
 export interface BundledPackage {

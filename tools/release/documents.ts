@@ -7,7 +7,8 @@ import type { BundledPackage } from "./bundled-packages.ts";
 import { ownPlatform } from "../build/single/platforms.ts";
 import { thirdPartyText } from "./licences.ts";
 import { RELEASED } from "./programs.ts";
-import { ROOT, dayOf } from "./source.ts";
+import { ROOT } from "../build/root.ts";
+import { dayOf } from "./source.ts";
 
 /** File names of completions, as each shell looks for them. */
 const COMPLETION_NAMES = {

@@ -8,7 +8,8 @@ import { bundleFolder } from "../build/svc.ts";
 import { bundledPackages } from "./bundled-packages.ts";
 import { documentsOf } from "./documents.ts";
 import { sbom } from "./sbom.ts";
-import { ROOT, readSource } from "./source.ts";
+import { ROOT } from "../build/root.ts";
+import { readSource } from "./source.ts";
 
 /** Library that Node is linked with and small images lack. It is part of GCC. */
 const LIBRARY = { name: "libatomic", file: "libatomic.so.1" };

@@ -4,7 +4,7 @@ import { chmod, mkdir, readdir, readFile, utimes, writeFile } from "node:fs/prom
 import { basename, dirname, join } from "node:path";
 import { gzipped } from "./documents.ts";
 import { RELEASED } from "./programs.ts";
-import { ROOT } from "./source.ts";
+import { ROOT } from "../build/root.ts";
 
 const DEPLOY = join(ROOT, "deploy");
 

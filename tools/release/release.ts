@@ -17,7 +17,8 @@ import { buildNfpm, makePackages } from "./packages.ts";
 import { provenance } from "./provenance.ts";
 import { runtimeOf, type Runtime } from "./runtimes.ts";
 import { sbom } from "./sbom.ts";
-import { ROOT, readSource, releaseCache, type Source } from "./source.ts";
+import { ROOT } from "../build/root.ts";
+import { readSource, releaseCache, type Source } from "./source.ts";
 import { sign, sumsOf, sumsText } from "./sums.ts";
 import { writeTarballs } from "./tarballs.ts";
 

@@ -5,7 +5,8 @@ import { mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import lock from "../../package-lock.json" with { type: "json" };
 import { ownPlatform, type Platform } from "../build/single/platforms.ts";
-import { ROOT, releaseCache } from "./source.ts";
+import { ROOT } from "../build/root.ts";
+import { releaseCache } from "./source.ts";
 
 /** Node of a platform, as the lock file names it. */
 export interface Runtime {

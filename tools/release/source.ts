@@ -1,8 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
-
-export const ROOT = resolve(import.meta.dirname, "../..");
+import { join } from "node:path";
+import { ROOT } from "../build/root.ts";
 
 /** Folder that keeps what releases fetch and build: Node of other platforms, and nfpm. An empty variable counts as unset. */
 export function releaseCache(): string {

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { mkdir, readdir, readFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { run, tempFolder } from "@devplat/testkit";
+import { ROOT } from "../root.ts";
 import { functionsOf } from "./functions.ts";
 import { BUNDLERS, PROGRAMS } from "./program.ts";
 import { startedFunctions } from "./started-functions.ts";
-
-const ROOT = resolve(import.meta.dirname, "../../..");
 
 /** Prints which of Node's own modules were compiled from their source. */
 const COMPILED_ANEW = `for (const name of ["http", "crypto", "zlib", "net"]) require("node:" + name);
