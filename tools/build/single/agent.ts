@@ -3,12 +3,10 @@ import { build, type BuildOptions, type Metafile } from "esbuild";
 import { COMMON, ENGINE_FLAGS, SOURCE, lateCode, separateBundles, threads } from "../agent.ts";
 import { assetsInside } from "../assets-inside.ts";
 import { narrow } from "../narrow.ts";
-import { bundleFirst, compiledCodes, wrapBundle } from "./first-bundle.ts";
+import { bundleFirst, wrapBundle } from "./first-bundle.ts";
 import { releaseVersion } from "./release-version.ts";
-import { startedFunctions } from "./started-functions.ts";
-import type { ProgramBundle } from "./program-bundle.ts";
-
-const BUNDLE = "program.cjs";
+import { compiledCodes } from "./started-functions.ts";
+import { BUNDLE, type ProgramBundle } from "./program-bundle.ts";
 
 /**
  * Bundles the daemon for a single executable: one file for what runs first, one for the program, and one for each thread and for late
@@ -47,11 +45,11 @@ export async function bundleAgent(folder: string, version: string): Promise<Prog
   await narrow(program);
   await wrapBundle(program);
   const before = join(SOURCE, "login-check.cjs");
-  const { main, metafile } = await bundleFirst(folder, { name: "agent", version, bundle: BUNDLE, before });
+  const { main, metafile } = await bundleFirst(folder, { name: "agent", version, before });
   return {
     main,
     assets,
-    compiled: compiledCodes(BUNDLE, startedFunctions("agent")),
+    compiled: compiledCodes("agent"),
     engineFlags: ENGINE_FLAGS,
     nodeFlags: ["--disable-warning=ExperimentalWarning"],
     metafiles: [...metafiles, metafile],

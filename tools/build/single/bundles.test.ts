@@ -6,6 +6,7 @@ import { run, tempFolder } from "@devplat/testkit";
 import { ROOT } from "../root.ts";
 import { functionsOf } from "./functions.ts";
 import { BUNDLERS, PROGRAMS } from "./program.ts";
+import { BUNDLE } from "./program-bundle.ts";
 import { startedFunctions } from "./started-functions.ts";
 
 /** Prints which of Node's own modules were compiled from their source. */
@@ -43,7 +44,7 @@ describe("bundles of a release", () => {
   it("of svc have most functions of the recorded starts", async () => {
     const folder = await tempFolder("bundles");
     const { assets } = await BUNDLERS.svc(folder.path, "1.2.3");
-    const known = functionsOf(await readFile(assets["program.cjs"] ?? "", "latin1"));
+    const known = functionsOf(await readFile(assets[BUNDLE] ?? "", "latin1"));
     const lists = Object.entries(startedFunctions("svc"));
     assert.deepEqual(
       lists.map(([command]) => command),

@@ -1,8 +1,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { build, type Metafile } from "esbuild";
-import { ROOT } from "../root.ts";
+import { COMMON } from "../agent.ts";
 import { narrow } from "../narrow.ts";
+import { BUNDLE } from "./program-bundle.ts";
 
 const FIRST = resolve(import.meta.dirname, "first.ts");
 
@@ -10,8 +11,6 @@ export interface FirstParts {
   /** Name of the command, such as `svc`. */
   readonly name: string;
   readonly version: string;
-  /** Asset with the text of the program. */
-  readonly bundle: string;
   /** Runs before, and imports `./main.ts` to go on. Default: nothing. */
   readonly before?: string;
 }
@@ -27,20 +26,11 @@ export async function bundleFirst(
 ): Promise<{ readonly main: string; readonly metafile: Metafile }> {
   const main = join(folder, `${program.name}.cjs`);
   const { metafile } = await build({
-    absWorkingDir: ROOT,
-    bundle: true,
-    platform: "node",
-    format: "cjs",
-    target: "node26",
+    ...COMMON,
     entryPoints: [before],
     outfile: main,
     metafile: true,
-    minifySyntax: true,
-    minifyWhitespace: true,
-    legalComments: "inline",
-    logLevel: "error",
-    supported: { "dynamic-import": false },
-    define: { PROGRAM: JSON.stringify(program) },
+    define: { PROGRAM: JSON.stringify({ ...program, bundle: BUNDLE }) },
     plugins: [
       {
         name: "first",
@@ -56,21 +46,4 @@ export async function bundleFirst(
 export async function wrapBundle(file: string): Promise<void> {
   const text = await readFile(file, "utf8");
   await writeFile(file, `(function (exports, require, module, __filename, __dirname) {${text}\n})`);
-}
-
-/**
- * The compiled code of a program's bundle: one for each command with a list of functions, and one for all others.
- *
- * @param started names by `functionsOf`, for each command that has a list
- */
-export function compiledCodes(
-  asset: string,
-  started: Readonly<Record<string, readonly string[]>>,
-): Record<string, { readonly asset: string; readonly functions: readonly string[] }> {
-  const lists = Object.entries(started).map(
-    ([command, functions]) => [`${asset}.${command}.code`, functions] as const,
-  );
-  return Object.fromEntries(
-    [[`${asset}.code`, []] as const, ...lists].map(([key, functions]) => [key, { asset, functions }]),
-  );
 }

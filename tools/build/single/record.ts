@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { git, startCodeHostProcess, startSvc, tempFolder } from "@devplat/testkit";
 import { functionsOf } from "./functions.ts";
 import { buildProgram } from "./program.ts";
+import { BUNDLE } from "./program-bundle.ts";
 import { startedFile } from "./started-functions.ts";
 
 /** Scripts of a process as V8's coverage has them. A range of 0 is a function that was not called. */
@@ -19,8 +20,6 @@ interface Coverage {
   }[];
 }
 
-const BUNDLE = "program.cjs";
-
 const folder = await tempFolder("record-start");
 try {
   const program = await buildProgram("svc", join(folder.path, "build"), "1.0.0");
@@ -29,7 +28,6 @@ try {
   await serveFirstHits(program, coverage);
   const text = await readFile(join(folder.path, "build", BUNDLE), "latin1");
   const called = await calledIn(coverage, text);
-  await mkdir(join(startedFile("svc", "serve"), ".."), { recursive: true });
   await writeFile(startedFile("svc", "serve"), called.map((name) => `${name}\n`).join(""));
   process.stdout.write(`svc serve: ${called.length} functions\n`);
 } finally {

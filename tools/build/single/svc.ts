@@ -9,15 +9,13 @@ import { ROOT } from "../root.ts";
 import { narrow } from "../narrow.ts";
 import { THREAD_ENTRIES, THREAD_REFERENCES } from "../svc.ts";
 import { UNDICI_PARTS } from "../undici-parts.ts";
-import { bundleFirst, compiledCodes, wrapBundle } from "./first-bundle.ts";
+import { bundleFirst, wrapBundle } from "./first-bundle.ts";
 import { LATE_WASM_FLAGS } from "./late-wasm-flags.ts";
 import { releaseVersion } from "./release-version.ts";
-import { startedFunctions } from "./started-functions.ts";
-import type { ProgramBundle } from "./program-bundle.ts";
+import { compiledCodes } from "./started-functions.ts";
+import { BUNDLE, type ProgramBundle } from "./program-bundle.ts";
 
 const SOURCE = join(ROOT, "apps/svc/src");
-
-const BUNDLE = "program.cjs";
 
 /** As in svc-launcher.sh, which says why. Those for WebAssembly are set later. */
 const ENGINE_FLAGS = ["--max-semi-space-size=8"];
@@ -71,11 +69,11 @@ export async function bundleSvc(folder: string, version: string): Promise<Progra
     assets[`${name}.cjs`] = join(folder, `${name}.cjs`);
     await make(entry, join(folder, `${name}.cjs`));
   }
-  const { main, metafile } = await bundleFirst(folder, { name: "svc", version, bundle: BUNDLE });
+  const { main, metafile } = await bundleFirst(folder, { name: "svc", version });
   return {
     main,
     assets,
-    compiled: compiledCodes(BUNDLE, startedFunctions("svc")),
+    compiled: compiledCodes("svc"),
     engineFlags: ENGINE_FLAGS,
     nodeFlags: ["--disable-warning=ExperimentalWarning", "--use-system-ca"],
     metafiles: [...metafiles, metafile],
