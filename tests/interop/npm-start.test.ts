@@ -99,7 +99,7 @@ describe("npm start", () => {
     try {
       host = /in front of (http:\/\/127\.0\.0\.1:\d+)/.exec(output())?.[1] ?? "";
       const shell = async (script: string): Promise<string> => {
-        const { code, stdout, stderr } = await run("sh", ["-ec", `. "$HOME/env"; ${script}`], {
+        const { code, stdout, stderr } = await run("sh", ["-ec", `. "$HOME/local-host/env"; ${script}`], {
           cwd: own.path,
           env: { PATH: process.env["PATH"], HOME: own.path },
         });

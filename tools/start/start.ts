@@ -1,7 +1,7 @@
 /**
  * `npm start`: both programs on this machine, for a first try. The service runs in development mode with SQLite, the
  * daemon with its embedded store; all their files are in `data/`, or in START_DATA_DIR. Ctrl-C stops both. With
- * `--local-host` a small code host with a sample repository is started, too, and the files are in `data/local-host/`.
+ * `--local-host` a small code host with a sample repository is started, too, and the files are in the folder `local-host` there.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
@@ -21,21 +21,22 @@ interface DataFolder {
   readonly shown: string;
 }
 
-function dataFolder(usual: string): DataFolder {
-  const data = resolve(root, process.env["START_DATA_DIR"] ?? usual);
+/** @param part folder in the one for all starts */
+function dataFolder(part = ""): DataFolder {
+  const data = resolve(root, process.env["START_DATA_DIR"] ?? "data", part);
   return { data, shown: relative(root, data).startsWith("..") ? data : relative(root, data) };
 }
 
 async function main(): Promise<number> {
   const settings = readSettings(process.argv.slice(2), process.env);
-  if (settings !== "local-host") return await start(settings, dataFolder("data"));
+  if (settings !== "local-host") return await start(settings, dataFolder());
   const { startLocalHost } = await import("./local-host.ts");
   process.stderr.write("Making a sample repository and starting a code host ...\n");
   const host = await startLocalHost();
   try {
     // The service and its command line take them from here.
     Object.assign(process.env, host.env);
-    return await start(host.settings, dataFolder("data/local-host"));
+    return await start(host.settings, dataFolder("local-host"));
   } finally {
     await host.stop();
   }
