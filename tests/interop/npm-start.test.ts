@@ -150,6 +150,7 @@ describe("npm start", () => {
         ["--", "--port", "9000"],
         /npm start takes no argument but --local-host, and was given "--port 9000"/,
       ],
+      [{}, ["--local-host"], /npm keeps options .* for itself: run npm start -- --local-host/],
       [{}, ["--", "--local-host"], /--local-host has .* of its own: unset SVC_HOST_URL and START_REPOSITORY/],
     ];
     for (const [more, args, said] of rows) {

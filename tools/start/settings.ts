@@ -35,6 +35,10 @@ export function readSettings(
       `${LOCAL_HOST} has a code host and a repository of its own: unset ${given.join(" and ")}.`,
     );
   }
+  // npm sets a variable for each option that it keeps for itself.
+  if (environment["npm_config_local_host"] !== undefined) {
+    throw new Error(`npm keeps options without "--" before them for itself: run npm start -- ${LOCAL_HOST}`);
+  }
   if (args.length > 0) {
     throw new Error(
       `npm start takes no argument but ${LOCAL_HOST}, and was given "${args.join(" ")}". SVC_HOST_URL and START_REPOSITORY choose what to try.`,

@@ -154,7 +154,7 @@ Both are up. In another terminal, in this folder:
   git clone "$SVC_URL/${repository}.git" ${data}/first
   git clone "$SVC_URL/${repository}.git" ${data}/second
   curl -sS "$SVC_URL/metrics" -H "Authorization: Bearer $SVC_TOKEN" | grep svc_cache_request_total
-  svc clone "$SVC_URL/${repository}.git" ${data}/third   # by the seed. The first one begins it, and clones with git
+  svc clone "$SVC_URL/${repository}.git" ${data}/third   # begins a seed, and clones with git. Some seconds later a clone takes the seed
 
   # agent ${agent.url}
   agent secrets put demo/registry token=hello
