@@ -1,5 +1,5 @@
 /**
- * Compiles a bundle ahead, with chosen functions, and writes the code to standard output. A process of its own: compiled code names
+ * Compiles a bundle ahead, with chosen functions (0078), and writes the code to standard output. A process of its own: compiled code names
  * the flags of the process that made it.
  *
  * `node FLAG… compile-bundle.ts FILE NAME`, with the offsets of the functions' ends on standard input, as JSON and in order. The process

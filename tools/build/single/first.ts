@@ -22,7 +22,7 @@ type RunModule = (
 ) => void;
 
 /**
- * The start of a single executable. It prints the version itself, and loads the program for everything else: a start that reads
+ * The start of a single executable (0078). It prints the version itself, and loads the program for everything else: a start that reads
  * the text and the compiled code of the whole program takes twice the time.
  */
 function start([command = "", ...more]: readonly string[]): void {

@@ -1,6 +1,6 @@
 /**
  * `npm run record:start`: writes the lists of functions that a command calls until it has done its first work. Releases compile these
- * ahead (0062). An old list is never wrong: what it misses is compiled when it is called.
+ * ahead (0078). An old list is never wrong: what it misses is compiled when it is called.
  */
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

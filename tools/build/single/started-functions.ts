@@ -10,7 +10,7 @@ export function startedFile(program: ProgramName, command: string): string {
   return join(FOLDER, `${program}-${command}.txt`);
 }
 
-/** The recorded functions of a program's commands, by command. */
+/** The recorded functions (0078) of a program's commands, by command. */
 export function startedFunctions(program: ProgramName): Record<string, readonly string[]> {
   const lists = readdirSync(FOLDER).flatMap((file) => {
     const command = file.match(new RegExp(`^${program}-(\\w+)\\.txt$`))?.[1];
