@@ -89,8 +89,7 @@ const NO_CACHE = {
  *
  * The function never rejects, unless `onError` throws.
  */
-export function createGitHandler(given: GitHandlerOptions): (request: Request) => Promise<Response> {
-  const options = { onError: warn, ...given };
+export function createGitHandler(options: GitHandlerOptions): (request: Request) => Promise<Response> {
   return async (request) => {
     try {
       return await respond(request, options);
@@ -98,20 +97,19 @@ export function createGitHandler(given: GitHandlerOptions): (request: Request) =
       if (error instanceof HttpError) return text(error.status, error.message, error.headers);
       if (error instanceof ProtocolError) return text(400, error.message);
       const access = accessOf(request, options);
-      if (access !== undefined) options.onError(error, access);
+      if (access !== undefined) reportError(options, error, access);
       return text(500, "the repository could not be read");
     }
   };
 }
 
-function warn(error: unknown): void {
-  process.emitWarning(error instanceof Error ? error : String(error));
+/** Hands an error to `onError`, or makes a warning of it. */
+function reportError({ onError }: GitHandlerOptions, error: unknown, access: GitAccess): void {
+  if (onError === undefined) process.emitWarning(error instanceof Error ? error : String(error));
+  else onError(error, access);
 }
 
-/** Options with their defaults. */
-type Settings = GitHandlerOptions & Required<Pick<GitHandlerOptions, "onError">>;
-
-async function respond(request: Request, options: Settings): Promise<Response> {
+async function respond(request: Request, options: GitHandlerOptions): Promise<Response> {
   const access = accessOf(request, options);
   if (access === undefined) throw new HttpError(404, "not an address of git's smart HTTP protocol");
   const push = access.service === "git-receive-pack" ? options.push : undefined;
@@ -145,7 +143,7 @@ async function respond(request: Request, options: Settings): Promise<Response> {
     repository,
     now: await refsNow(repository),
     signal,
-    onError: (error) => options.onError(error, access),
+    onError: (error) => reportError(options, error, access),
   };
   const chunks = isV2
     ? respondAll(serving, await commandsOf(bytes, signal))
@@ -186,7 +184,7 @@ function accessOf(request: Request, { push }: GitHandlerOptions): GitAccess | un
 async function respondPush(
   request: Request,
   repository: Repository,
-  options: Settings & { readonly push: GitPushOptions },
+  options: GitHandlerOptions & { readonly push: GitPushOptions },
   access: GitAccess,
   isAdvertisement: boolean,
 ): Promise<Response> {
@@ -201,7 +199,7 @@ async function respondPush(
     repository,
     options: options.push,
     maxRequestBytes: options.maxRequestBytes ?? DEFAULT_REQUEST_BYTES,
-    onError: (error) => options.onError(error, access),
+    onError: (error) => reportError(options, error, access),
   });
   return new Response(body, { headers: { ...NO_CACHE, "content-type": RECEIVE_PACK_RESULT } });
 }
